@@ -11,17 +11,18 @@ use crate::{
     facts::{
         self, alternatives,
         causes::{self, CausesOf},
-        cost, estimate_checks, forecast,
+        cost, estimate_checks, figures, forecast,
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
         scaling, storage, waiting,
     },
-    figures, plain,
+    plain,
     sentences::{self, Sentences},
     statements::{
         Selection,
         checks::{AgainstItself, CheckedRun},
+        fidelity,
         left_out::{self, NotMeasured},
         programs, sequences,
     },
@@ -30,7 +31,7 @@ use crate::{
         self, Cause, Control, FleetFound, LayerReport, LeftOut, Report, Reproduce, ResultRow,
         SCHEMA, Section, TrialRow, TrustItem, TrustState, TrustWord, Trusted,
     },
-    words::{Names, Words},
+    words::{Names, Words, commands},
 };
 
 impl Report {
@@ -42,8 +43,7 @@ impl Report {
             .into_iter()
             .partition(|(_, layer, _)| run.layers[*layer].control);
         let results = all_rows(run, baseline, rows);
-        let controls = controls.into_iter().map(|(_, _, row)| row);
-        let control = control(run, controls.collect());
+        let control = control(run, controls.into_iter().map(|placed| placed.2).collect());
         let trust = sentences::checks(&CheckedRun {
             run,
             trials,
@@ -127,7 +127,7 @@ impl Report {
             control,
             layers: layers(run, baseline),
             reproduce: reproduce(run),
-            fidelity: facts::fidelity::notes(&run.plan),
+            fidelity: fidelity(run),
             trials: trial_rows(run, trials),
             beside: Vec::new(),
             compared: None,
@@ -342,20 +342,21 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     left.map(row).collect()
 }
 
+/// Where work that reproduces another tool's differs from it.
+fn fidelity(run: &Run) -> Vec<String> {
+    let all = fidelity::differences(&run.plan).iter();
+    all.map(|of| of.words(&names(run)).into()).collect()
+}
+
 fn reproduce(run: &Run) -> Reproduce {
     let mut plan = run.plan.clone();
     plan.seed = Some(run.seed);
-    let (dir, seed) = (quote(&run.dir), run.seed);
-    let alone = (
-        format!("layermark run plan.toml --seed {seed} --dir {dir}"),
-        format!("layermark run --replay {}", run.store.find(&run.id)),
-    );
-    let (command, replay) = run.fleet.as_deref().map_or(alone, |fleet| {
-        let fleet = format!(
-            "layermark fleet run plan.toml --seed {seed} --dir {dir} --share {} {}",
-            quote(&fleet.share),
-            fleet.launcher_flags(quote)
-        );
+    let alone = || {
+        let replay = commands::replay(&run.store.find(&run.id));
+        (commands::run_plan(run.seed, &run.dir), replay)
+    };
+    let (command, replay) = run.fleet.as_deref().map_or_else(alone, |fleet| {
+        let fleet = commands::fleet_run(run.seed, &run.dir, fleet);
         (fleet.clone(), fleet)
     });
     Reproduce {
@@ -364,16 +365,6 @@ fn reproduce(run: &Run) -> Reproduce {
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,
-    }
-}
-
-/// Quotes a word for a POSIX shell, if necessary.
-pub fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

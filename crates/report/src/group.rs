@@ -2,11 +2,24 @@
 
 /// The members of each key, keys in the order in which they first appear.
 pub fn grouped<K: PartialEq, T>(members: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
-    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
-    for (key, member) in members {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, group)) => group.push(member),
-            None => groups.push((key, vec![member])),
+    let groups = alike(members, |(known, _), (key, _)| known == key);
+    let group = groups.into_iter().filter_map(|group| {
+        let (mut keys, members): (Vec<K>, Vec<T>) = group.into_iter().unzip();
+        Some((keys.drain(..).next()?, members))
+    });
+    group.collect()
+}
+
+/// Members that are like the first of a group, groups in the order in which they first appear.
+pub fn alike<T>(
+    members: impl IntoIterator<Item = T>,
+    is_like: impl Fn(&T, &T) -> bool,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for member in members {
+        match groups.iter_mut().find(|group| is_like(&group[0], &member)) {
+            Some(group) => group.push(member),
+            None => groups.push(vec![member]),
         }
     }
     groups
@@ -45,6 +58,8 @@ mod tests {
         ];
         assert_eq!(groups, wanted);
         assert_eq!(grouped::<u8, u8>([]), Vec::new());
+        let near = alike([1, 5, 2, 9, 6], |a: &i32, b| (a - b).abs() < 2);
+        assert_eq!(near, [vec![1, 2], vec![5, 6], vec![9]]);
         assert_eq!(distinct([2, 1, 2, 3, 1]), [2, 1, 3]);
     }
 }

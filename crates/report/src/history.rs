@@ -13,7 +13,7 @@ use crate::{
 
 /// Name of the rules that a [`Tally`] is counted by, to know one that was kept by other rules: a hash of the tallies
 /// of the testkit's stored runs, which a test compares.
-pub const TALLY_RULES: &str = "d16cd463";
+pub const TALLY_RULES: &str = "48a8cb4d";
 
 /// Counts of a run's verdicts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

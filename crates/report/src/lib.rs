@@ -6,7 +6,6 @@
 mod build;
 mod compare;
 mod facts;
-mod figures;
 mod gate;
 mod group;
 mod history;
@@ -28,10 +27,11 @@ mod words;
 use words::{code_span, number};
 
 pub use compare::HostOfCheck;
-pub use facts::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
+pub use facts::stalls::SIGN as STALLS;
 pub use history::{Change, TALLY_RULES, Tally, Trend, TrendFigure, TrendRun, TrendSeries, changes};
 pub use number::{count, ratio_with, time_with};
 pub use types::*;
+pub use words::remarks::STALLS as STALLS_MEANING;
 
 /// JSON schema of two imports next to each other, as published in `docs/schema/imports.json`.
 pub fn imports_schema() -> serde_json::Value {

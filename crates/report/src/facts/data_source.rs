@@ -9,7 +9,7 @@ use crate::{
         storage,
     },
     statements::served::ServedBecause,
-    types::ServedBy,
+    types::{ServedBy, Unproved},
 };
 
 /// From this many device bytes per application byte on, the device served; from this cached share
@@ -123,17 +123,17 @@ impl<'a> ReadSigns<'a> {
 }
 
 /// Why a layer's trials do not prove that its caches were cold, or warm.
-pub fn why_unproved(facts: &Facts, is_cold: bool, privileged: bool) -> &'static str {
+pub fn why_unproved(facts: &Facts, is_cold: bool, privileged: bool) -> Unproved {
     if storage::physical(facts).is_empty() {
-        "nothing below it counts what was read"
+        Unproved::NothingCounts
     } else if !is_cold {
-        "other programs may have read from the device meanwhile"
+        Unproved::Others
     } else if storage::is_served(facts) {
-        "the program or machine that serves it may have answered from its memory"
+        Unproved::Served
     } else if privileged {
-        "the kernel's name caches could not be emptied"
+        Unproved::NamesStayed
     } else {
-        "without root the kernel's name caches cannot be emptied"
+        Unproved::WithoutRoot
     }
 }
 
@@ -241,13 +241,13 @@ mod tests {
     #[test]
     fn why_nothing_is_proved_depends_on_what_was_asked() {
         let (known, unknown) = (on_disk(), Facts::default());
-        let nothing = "nothing below it counts what was read";
+        let nothing = Unproved::NothingCounts;
         for is_cold in [true, false] {
             assert_eq!(why_unproved(&unknown, is_cold, true), nothing);
         }
-        let names = "the kernel's name caches could not be emptied";
+        let names = Unproved::NamesStayed;
         assert_eq!(why_unproved(&known, true, true), names);
-        let others = "other programs may have read from the device meanwhile";
+        let others = Unproved::Others;
         for privileged in [true, false] {
             assert_eq!(why_unproved(&known, false, privileged), others);
         }

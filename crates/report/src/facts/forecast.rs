@@ -230,10 +230,7 @@ pub fn advice(run: &Run, forecast: &Forecast, results: &[ResultRow]) -> Vec<Advi
         let kind = KINDS.iter().find(|kind| kind.id == call.kind)?;
         let mut evidence = vec![row.result.clone()];
         evidence.extend(call.evidence.clone());
-        let advice = CallAdvice {
-            row,
-            what: kind.advice,
-        };
+        let advice = CallAdvice { row, kind: kind.id };
         Some(Advice {
             text: advice.words(&names).into(),
             evidence,

@@ -10,8 +10,11 @@ use crate::{
         index::{Index, cost},
     },
     statements::series::{CallKind, SeriesFinding, TracedCalls},
-    types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
-    words::{Names, Words},
+    types::{
+        ChangePoint, Estimate, FirstApart, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace,
+        ResultRow,
+    },
+    words::{NO_NAMES, Names, Words},
 };
 
 /// Fewest further launches for setting the first one apart.
@@ -74,7 +77,7 @@ struct Traced {
 /// A series, split at its changes.
 pub struct Cut {
     /// Why the first launch is not counted with the others.
-    pub first: Option<&'static str>,
+    pub first: Option<FirstApart>,
     /// Indexes at which a new level starts.
     pub steps: Vec<usize>,
 }
@@ -91,7 +94,7 @@ pub fn cut(ms: &[f64], warmth: &[Warmth], seed: u64) -> Cut {
     }
 }
 
-fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<&'static str> {
+fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<FirstApart> {
     let (first, rest) = ms.split_first()?;
     if rest.len() + 1 < FEWEST {
         return None;
@@ -107,9 +110,9 @@ fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<&'static str> {
         && cold(first)
         && rest.iter().filter(|w| cold(w)).count() * 2 < rest.len()
     {
-        return Some("cold, by its page faults and reads from the disk");
+        return Some(FirstApart::Cold);
     }
-    (away > FAR * stats::mad(next)?).then_some("far slower than those that follow")
+    (away > FAR * stats::mad(next)?).then_some(FirstApart::FarSlower)
 }
 
 /// Every series of a run, in the order of the results.
@@ -205,7 +208,7 @@ impl SeriesSite<'_> {
             program: launch.program,
             ready: launch.ready,
             error_ms: launch.error_ns as f64 / 1e6,
-            first_apart: cut.first.map(str::to_owned),
+            first_apart: cut.first.map(|why| why.words(&NO_NAMES).into()),
             counted_by: launch.counted_by,
             runs,
             levels,

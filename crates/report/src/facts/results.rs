@@ -13,10 +13,10 @@ use crate::{
     facts::{
         LEVEL, data_source,
         durability::{self, Case, WithReference},
+        figures,
         index::{Index, typical_by},
         kinds, late, latency, limits, others, stalls, storage, sustained, threads, waiting,
     },
-    figures,
     types::{
         Average, BlockRatio, Comparison, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict,
         Estimate, InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,

@@ -102,8 +102,6 @@ fn slow(counts: &Counts, least: u64) -> Option<SlowOperations> {
 
 /// The sign after a ratio whose average differs from the typical one.
 pub const SIGN: &str = "^";
-/// What [`SIGN`] says of a ratio.
-pub const MEANING: &str = "a few operations take so long that the average is far from it";
 
 /// The sign of a row with stalls, or empty.
 pub fn sign(row: &ResultRow) -> &'static str {

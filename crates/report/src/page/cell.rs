@@ -5,11 +5,7 @@ use super::{
     sign::{Sign, SignSet},
 };
 use crate::{
-    ResultRow, Verdict,
-    facts::stalls,
-    number,
-    statements::{locks::is_open, remarks},
-    words::{Names, Words, locks},
+    ResultRow, Verdict, facts::stalls, number, statements::locks::is_open, words::cell as words,
 };
 
 /// What the cells show.
@@ -59,7 +55,7 @@ impl Shown {
     pub fn text(&self) -> String {
         match self.words.as_str() {
             "" => self.number.clone(),
-            words => format!("{} {words}", self.number),
+            words => [self.number.as_str(), words].join(" "),
         }
     }
 }
@@ -120,7 +116,7 @@ impl<'a> MatrixCell<'a> {
             shown,
             time: absolute(made.and_then(|r| r.op_us).map(number::time)),
             throughput: absolute(made.filter(|r| r.value.is_some()).map(number::result_value)),
-            words: words(made, of),
+            words: words::cell(made, of).into(),
         }
     }
 
@@ -220,51 +216,10 @@ fn of_ratio(written: number::Written) -> Shown {
 
 /// An estimate and the half-width of its interval.
 fn noisy(written: number::Written, noise: &str) -> Shown {
-    let half = format!("\u{b1}{noise}");
     Shown {
         number: written.estimate(),
-        words: match written.word() {
-            "" => half,
-            word => format!("{word} {half}"),
-        },
+        words: words::noise(written.word(), noise),
     }
-}
-
-/// The cell of a result with a number in words.
-fn words(row: Option<&ResultRow>, of: &str) -> String {
-    let Some(row) = row else {
-        return "not measured".into();
-    };
-    let word = row.word();
-    if let Some(never) = locks::never(row) {
-        return never.into();
-    }
-    let Some(written) = number::Written::in_row(row) else {
-        return word.into();
-    };
-    let joint = if word.is_empty() { "" } else { ": " };
-    let span = written
-        .ends()
-        .map(|[low, high]| format!(", {low} to {high}"));
-    let times = written.ratio();
-    let ratio = if written.is_inverse() {
-        format!("{times} than {of}")
-    } else {
-        format!("{times} times {of}'s time")
-    };
-    let names = Names { baseline: of };
-    let stalls = remarks::stalls(row).map(|remark| remark.words(&names).unmarked());
-    let stalls = stalls.map(|words| format!("; {words}"));
-    let unflushed = if row.durability.skips() {
-        "; fsync does not wait for the disk"
-    } else {
-        ""
-    };
-    format!(
-        "{word}{joint}{ratio}{}{}{unflushed}",
-        span.unwrap_or_default(),
-        stalls.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

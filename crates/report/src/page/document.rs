@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     Report, ResultRow, Section, Statement, TrustItem, TrustState,
-    number::{self, count},
+    number::count,
+    statements::run_line::{RunLine, TrustLine},
     studies,
     tables::{self, LongTable},
-    views::{alternatives, rows},
-    words::machine::status,
+    views::alternatives,
+    words::{NO_NAMES, Words, captions, commands, machine, matrix as words},
 };
 
 /// The report as blocks. What is costly to make, and not in every format, has a function instead of a block: charts,
@@ -50,21 +51,22 @@ pub struct Document<'a> {
 impl<'a> Document<'a> {
     /// Makes the blocks of a report.
     pub fn new(report: &'a Report) -> Self {
+        let about = RunLine::of(report).words(&NO_NAMES);
         let mut blocks = vec![
             Block::new(
                 Part::Headline,
                 &report.headline,
                 Content::Caveats(&report.caveats),
             ),
-            Block::new(Part::About, "", Content::Line(rows::about(report))),
+            Block::new(Part::About, "", Content::Line(about.into())),
             Block::new(Part::Matrix, "", Content::Matrix(Matrix::new(report))),
             results(report),
         ];
         // Where nothing was measured there is nothing to trust.
         if !report.results.is_empty() {
             let checks = Content::Checks(&report.trust);
-            let trust = Block::new(Part::Trust, "Can it be trusted?", checks);
-            blocks.push(trust.note(rows::trust(report)));
+            let trust = Block::new(Part::Trust, captions::TRUST, checks);
+            blocks.push(trust.note(TrustLine::of(report).words(&NO_NAMES).into()));
         }
         let left_out_by_reason = left_out::by_reason(&report.left_out);
         // No evidence: the matrix below them has all results.
@@ -77,18 +79,21 @@ impl<'a> Document<'a> {
             ..Item::new(&a.text)
         });
         let fidelity = report.fidelity.iter().map(Item::new);
-        let differs = "Where this differs from iozone on purpose";
         let lists = [
-            Block::list(Part::InShort, "In short", in_short.collect()),
-            Block::list(Part::Findings, "Findings", findings.collect()),
-            Block::list(Part::Layers, "Layer by layer", layers.collect()).map(|b| {
+            Block::list(Part::InShort, captions::IN_SHORT, in_short.collect()),
+            Block::list(Part::Findings, captions::FINDINGS, findings.collect()),
+            Block::list(Part::Layers, captions::LAYERS, layers.collect()).map(|b| {
                 b.note(count(report.verdicts.len(), "layer"))
                     .about(report.about.clone())
             }),
-            Block::list(Part::Advice, "What to do", advice.collect()),
-            Block::list(Part::LeftOut, "Left out", left_out::items(&report.left_out))
-                .map(|b| b.note(left_out_by_reason.join("; "))),
-            Block::list(Part::Fidelity, differs, fidelity.collect()),
+            Block::list(Part::Advice, captions::ADVICE, advice.collect()),
+            Block::list(
+                Part::LeftOut,
+                captions::LEFT_OUT,
+                left_out::items(&report.left_out),
+            )
+            .map(|b| b.note(left_out_by_reason.join("; "))),
+            Block::list(Part::Fidelity, captions::FIDELITY, fidelity.collect()),
         ];
         blocks.extend(lists.into_iter().flatten());
         blocks.extend(report.sections().into_iter().map(|s| section(report, s)));
@@ -99,7 +104,7 @@ impl<'a> Document<'a> {
             generated_by: &report.generated_by,
             plan: &report.label,
             started: &report.started,
-            status: status(report.status),
+            status: machine::status(report.status),
             about: &report.about,
             machine: &report.machine,
             baseline: report.baseline(),
@@ -185,7 +190,7 @@ impl<'a> Document<'a> {
 
     /// The mark of the line about trust.
     pub fn trust_mark(&self) -> TrustState {
-        rows::trust_mark(self.report)
+        TrustLine::of(self.report).mark()
     }
 
     /// The comparison of alternatives, if there are any.
@@ -221,8 +226,8 @@ impl<'a> Document<'a> {
     pub fn more(&self, rest: &str) -> String {
         let report = self.report;
         match &report.compared {
-            Some(_) => format!("{} --full", report.reproduce.command),
-            None => format!("layermark report {} {rest}", report.store.find(&report.run)),
+            Some(_) => commands::full(&report.reproduce.command),
+            None => commands::report(&report.store.find(&report.run), rest),
         }
     }
 
@@ -287,15 +292,11 @@ fn said<'a>(statement: &'a Statement, evidence: &'a [String]) -> Item<'a> {
 fn results(report: &Report) -> Block<'_> {
     Block::new(
         Part::Results,
-        "Results",
+        captions::RESULTS,
         Content::Results(Results::new(report)),
     )
     .note(count(report.results.len(), "result"))
-    .about(format!(
-        "Ratio: {}, with its {} interval. Above 1 is slower, whatever the unit.",
-        ratio_of(report),
-        number::percent(report.level)
-    ))
+    .about(words::about_ratios(&ratio_of(report), report.level).into())
 }
 
 fn section(report: &Report, section: Section) -> Block<'_> {
@@ -317,16 +318,12 @@ fn is_asked(report: &Report, section: &Section) -> bool {
 }
 
 fn reproduce(report: &Report) -> Block<'_> {
-    let m = &report.machine;
     Block::new(
         Part::Reproduce,
-        "Make this run again",
+        captions::REPRODUCE,
         Content::Reproduce(&report.reproduce),
     )
-    .about(format!(
-        "{}, {} CPUs, {}, kernel {}; {}.",
-        m.cpu, m.cpus, m.os, m.kernel, m.base
-    ))
+    .about(machine::line(&report.machine).into())
 }
 
 /// The background of the numbers.
@@ -347,15 +344,18 @@ fn background(report: &Report) -> [Block<'_>; 4] {
     let measured = stack.ready().collect();
     let part = Block::new;
     [
-        part(Part::Method, "Method", Content::Method(method)),
-        part(Part::Stack, "Machine and layers", Content::Stack(stack))
-            .note(report.machine.cpu.clone()),
+        part(Part::Method, captions::METHOD, Content::Method(method)),
+        part(Part::Stack, captions::STACK, Content::Stack(stack)).note(report.machine.cpu.clone()),
         part(
             Part::SelfTests,
-            "What measuring costs",
+            captions::SELF_TESTS,
             Content::SelfTests(measured),
         ),
-        part(Part::Trials, "Every trial", Content::Trials(&report.trials)),
+        part(
+            Part::Trials,
+            captions::TRIALS,
+            Content::Trials(&report.trials),
+        ),
     ]
 }
 

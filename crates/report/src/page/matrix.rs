@@ -7,11 +7,7 @@ use super::{
     names::short_names,
     sign::{Sign, SignSet},
 };
-use crate::{Report, code_span::in_baseline, statements::everyday::Everyday};
-
-/// Two such numbers may be of different rounds, and of the baseline on other CPUs. Their quotient can be
-/// far from the ratio.
-pub const CENTRES: &str = "the typical one. Do not divide them: ratios compare neighbouring turns";
+use crate::{Report, group, statements::everyday::Everyday, words::matrix as words};
 
 /// Results by point and layer.
 #[derive(Debug, Clone)]
@@ -154,22 +150,19 @@ impl<'a> Matrix<'a> {
 
     /// The meaning of the cells, for below the table. Of the signs, only those that occur.
     pub fn legend(&self) -> String {
-        let common = self.common.iter().map(|common| format!("; {common}"));
-        let common: String = common.collect();
-        match self.unit {
-            Unit::Ratio => {}
-            Unit::Time => {
-                return format!("time of an operation: {CENTRES}; - none{common}");
+        let common = &self.common;
+        let legend = match self.unit {
+            Unit::Time => words::of_times(common),
+            Unit::Throughput => words::of_results(common),
+            Unit::Ratio => {
+                let used = self.cells().map(|cell| cell.signs);
+                let used = used.fold(SignSet::default(), SignSet::and);
+                let used = Sign::ALL.into_iter().filter(|sign| used.has(*sign));
+                let signs: Vec<_> = used.map(|s| [s.shown(), s.meaning()]).collect();
+                words::of_ratios(&self.ratio, &signs, common)
             }
-            Unit::Throughput => {
-                return format!("the result in its unit: {CENTRES}; - none{common}");
-            }
-        }
-        let used = self.cells().map(|cell| cell.signs);
-        let used = used.fold(SignSet::default(), SignSet::and);
-        let used = Sign::ALL.into_iter().filter(|sign| used.has(*sign));
-        let signs = used.map(|sign| format!("; {} {}", sign.shown(), sign.meaning()));
-        format!("1.80x: {}{}{common}", self.ratio, signs.collect::<String>())
+        };
+        legend.into()
     }
 
     /// What the layers are, in a few words each, with the heads that these words are about.
@@ -225,37 +218,29 @@ fn keep<T>(all: &mut Vec<T>, marked: &[bool]) {
 fn explained<'c, 'a: 'c>(
     columns: impl IntoIterator<Item = &'c MatrixColumn<'a>>,
 ) -> Vec<(String, &'a str)> {
-    let mut said: Vec<(String, &str)> = Vec::new();
-    for MatrixColumn { head, brief, .. } in columns {
-        match said.iter_mut().find(|(_, known)| known == brief) {
-            Some((heads, _)) => *heads = format!("{heads}, {head}"),
-            None if brief.is_empty() => {}
-            None => said.push((head.clone(), brief)),
-        }
-    }
-    said
+    let columns = columns.into_iter().filter(|c| !c.brief.is_empty());
+    let alike = group::grouped(columns.map(|c| (c.brief, c.head.as_str())));
+    let alike = alike.into_iter();
+    alike
+        .map(|(brief, heads)| (heads.join(", "), brief))
+        .collect()
 }
 
 fn explanations(explained: Vec<(String, &str)>) -> Vec<String> {
     let each = explained.into_iter();
-    each.map(|(heads, words)| format!("{heads} ({words})"))
+    each.map(|(heads, brief)| words::explained(&heads, brief).into())
         .collect()
 }
 
 /// The meaning of a ratio in the report.
 pub fn ratio_of(report: &Report) -> String {
     let Some(compared) = &report.compared else {
-        return format!("time in the layer / {}", in_baseline(report.baseline()));
+        return words::in_layer_over(report.baseline()).into();
     };
     let mut others = report.layers.iter().map(|l| l.name.as_str());
-    match compared.baseline.as_deref() {
-        Some(baseline) if others.any(|name| name != baseline) => {
-            format!(
-                "time now / in the old run, {baseline}'s own change taken out of the other layers"
-            )
-        }
-        _ => "time now / in the old run".into(),
-    }
+    let baseline = compared.baseline.as_deref();
+    let taken_out = baseline.filter(|baseline| others.any(|name| name != *baseline));
+    words::now_over_then(taken_out).into()
 }
 
 #[cfg(test)]

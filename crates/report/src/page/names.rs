@@ -1,5 +1,7 @@
 //! Names of layers in the heads of columns: short, and in parts.
 
+use crate::words::matrix::every_has;
+
 /// Names without the options that all layers of a kind share, and those options. Names stay as they
 /// are where they would not differ from each other.
 pub fn short_names(names: &[&str]) -> (Vec<String>, Vec<String>) {
@@ -20,10 +22,10 @@ pub fn short_names(names: &[&str]) -> (Vec<String>, Vec<String>) {
         let head = if own.is_empty() {
             kind.to_owned()
         } else {
-            format!("{kind}:{}", own.join(","))
+            [kind, &own.join(",")].join(":")
         };
         heads.push(head);
-        let told = format!("every {kind} has {}", left_out.join(","));
+        let told = String::from(every_has(kind, &left_out.join(",")));
         if !left_out.is_empty() && !common.contains(&told) {
             common.push(told);
         }

@@ -4,11 +4,13 @@ use layermark_model::flags::CONTAMINATED;
 
 use crate::{
     Estimate, LatencyUs, Report, ResultRow, Verdict,
-    facts::size_table,
-    number::{self, count},
-    statements::remarks,
-    views::rows::{self, Notes, Numbers},
+    facts::{numbers::numbers, size_table},
+    group, number,
+    statements::{notes::Notes, remarks},
+    words::result_line,
 };
+
+pub use crate::facts::numbers::Numbers;
 
 /// With more results than this, those of a matrix of sizes need not be in the table of all.
 const MANY: usize = 600;
@@ -106,16 +108,16 @@ impl<'a> Results<'a> {
         let folds = folds(report);
         let (mut all, mut brief) = (Notes::default(), Notes::brief());
         let mut unfolded = Notes::default();
-        let group = |(label, rows): (&'a str, Vec<&'a ResultRow>)| {
+        let of_label = |(label, rows): (&'a str, Vec<&'a ResultRow>)| {
             let is_folded = rows.iter().all(|row| folds(row));
             let line = |row: &&'a ResultRow| ResultLine {
                 notes: LineNotes {
-                    all: all.of(row),
-                    brief: brief.of(row),
+                    all: all.of(row).words().into(),
+                    brief: brief.of(row).words().into(),
                     unfolded: if is_folded {
                         String::new()
                     } else {
-                        unfolded.of(row)
+                        unfolded.of(row).words().into()
                     },
                 },
                 flags: flags(row, busy.is_some()),
@@ -132,8 +134,9 @@ impl<'a> Results<'a> {
                 is_folded,
             }
         };
+        let by_label = group::by(&report.results, |row| row.label.as_str());
         Self {
-            groups: rows::groups(report).into_iter().map(group).collect(),
+            groups: by_label.into_iter().map(of_label).collect(),
             busy,
         }
     }
@@ -158,11 +161,11 @@ impl<'a> ResultLine<'a> {
             id: &row.id,
             label: &row.label,
             layer: &row.layer,
-            name: rows::layer(row),
+            name: result_line::layer(row),
             verdict: row.verdict,
             leaning: row.leaning(),
             word: row.word(),
-            numbers: rows::numbers(row),
+            numbers: numbers(row),
             op_us: row.op_us,
             value: row.value,
             measured: row
@@ -170,7 +173,7 @@ impl<'a> ResultLine<'a> {
                 .map(|v| number::value(v, &row.unit))
                 .unwrap_or_default(),
             throughput: number::result_value(row),
-            source: rows::label(row),
+            source: result_line::source(row),
             source_because: row.served_because.as_deref().filter(|_| !said),
             p50: latency.map(|l| estimate(l.p50, l.p50_interval)),
             tail: latency.and_then(tail),
@@ -230,11 +233,7 @@ fn busy(report: &Report) -> Option<String> {
     let rows = made.clone().filter(|r| of(r) > 0).count();
     (2 * rows > results).then(|| {
         let disturbed: usize = made.map(of).sum();
-        format!(
-            "{CONTAMINATED}: {disturbed} of {}, in {rows} of {}; not repeated in each row.",
-            count(trials, "measurement"),
-            count(results, "result")
-        )
+        result_line::disturbed([disturbed, trials], [rows, results]).into()
     })
 }
 
@@ -243,7 +242,7 @@ fn flags(row: &ResultRow, busy: bool) -> String {
         .flag_counts
         .iter()
         .filter(|(flag, _)| !(busy && *flag == CONTAMINATED))
-        .map(|(flag, n)| format!("{flag}: {n} of {}", count(row.trials, "measurement")))
+        .map(|(flag, n)| result_line::flag(flag, *n, row.trials).into())
         .collect();
     each.join("; ")
 }

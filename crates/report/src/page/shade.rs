@@ -1,6 +1,9 @@
 //! Colours behind numbers: how large a ratio or a throughput is.
 
-use crate::{ResultRow, Verdict};
+use crate::{
+    ResultRow, Verdict,
+    words::matrix::{shade_below, shade_from},
+};
 
 /// Ratios at which a stronger shade begins: about half a decade each. A ratio of 5.5 and one of 220
 /// have different shades.
@@ -67,9 +70,8 @@ fn mixed(colour: [u8; 3], step: usize) -> [u8; 3] {
 /// The shades in words, from the lightest: `<1.5x`, `1.5x`, ... `100x+`.
 pub fn scale() -> [String; SHARES.len()] {
     std::array::from_fn(|n| match n {
-        0 => format!("<{}x", BOUNDS[0]),
-        n if n == BOUNDS.len() => format!("{}x+", BOUNDS[n - 1]),
-        n => format!("{}x", BOUNDS[n - 1]),
+        0 => shade_below(BOUNDS[0]).into(),
+        n => shade_from(BOUNDS[n - 1], n == BOUNDS.len()).into(),
     })
 }
 

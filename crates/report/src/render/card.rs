@@ -476,7 +476,10 @@ fn bold_wrapped(text: &str, room: f64, size: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Report, page::cell::Unit, views::rows};
+    use crate::{
+        Report,
+        page::{Part, cell::Unit},
+    };
     use layermark_testkit::sample::Sample;
 
     fn made(sample: &Sample) -> Report {
@@ -520,7 +523,7 @@ mod tests {
         for ratio in &rows {
             assert!(all.contains(ratio), "{ratio}: {all:?}");
         }
-        let trust = rows::trust(&report);
+        let trust = document.note(Part::Trust).expect("checks").to_owned();
         for part in [&report.machine.cpu, &report.started, &report.run, &trust] {
             assert!(whole.contains(part.as_str()), "{part}: {whole}");
         }

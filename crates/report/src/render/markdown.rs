@@ -8,9 +8,9 @@ use crate::{
     code_span::{code, fence},
     page::{
         Block, Content, Document, Item, Part,
-        results::{ResultLine, Results},
+        results::{Numbers, ResultLine, Results},
     },
-    views::rows,
+    words::result_line,
 };
 
 mod brief;
@@ -160,8 +160,8 @@ fn results(results: &Results) -> String {
     let mut text = format!(
         "| operation | layer | time an operation | {} | ratio | difference | verdict | {} | |\n\
          | --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- |\n",
-        rows::BASELINE,
-        rows::SOURCE
+        result_line::BASELINE,
+        result_line::SOURCE
     );
     for group in &results.groups {
         for (n, of) in group.lines.iter().enumerate() {
@@ -171,10 +171,10 @@ fn results(results: &Results) -> String {
                 String::new()
             };
             for numbers in &of.numbers {
-                let label = if numbers.of.is_empty() {
-                    label.as_str()
-                } else {
+                let label = if numbers.is_average {
                     ""
+                } else {
+                    label.as_str()
                 };
                 let _ = writeln!(text, "| {label} {}", result(of, numbers));
             }
@@ -183,15 +183,15 @@ fn results(results: &Results) -> String {
     text + "\n"
 }
 
-fn result(of: &ResultLine, numbers: &rows::Numbers) -> String {
+fn result(of: &ResultLine, numbers: &Numbers) -> String {
     let name = name_cell(&of.name);
-    let of_row = if numbers.of.is_empty() {
-        [of.word.into(), of.source.clone(), cell(&of.notes.all)]
-    } else {
+    let of_row = if numbers.is_average {
         [const { String::new() }; 3]
+    } else {
+        [of.word.into(), of.source.clone(), cell(&of.notes.all)]
     };
     let cells = [
-        format!("{name} {}", numbers.of).trim_end().to_owned(),
+        format!("{name} {}", numbers.of()).trim_end().to_owned(),
         numbers.time(),
         numbers.baseline(),
         numbers.ratio().replace('[', "\\["),

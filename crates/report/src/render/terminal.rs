@@ -10,9 +10,9 @@ use crate::{
     page::{
         self, Block, Content, Document, Item, Part,
         cell::Unit,
-        results::{ResultLine, Results},
+        results::{Numbers, ResultLine, Results},
     },
-    views::rows,
+    words::result_line,
 };
 
 mod columns;
@@ -274,21 +274,21 @@ fn wrapped(
 /// is below the row.
 const HEADS: [&str; 7] = [
     "time/op",
-    rows::BASELINE,
+    result_line::BASELINE,
     "ratio [95 %]",
     "difference",
     "verdict",
     "throughput",
-    rows::SOURCE,
+    result_line::SOURCE,
 ];
 
 /// The cells of each line of a result.
 fn cells(of: &ResultLine) -> Vec<[String; 7]> {
-    let line = |n: &rows::Numbers| {
-        let of_row = if n.of.is_empty() {
-            [of.word.into(), of.throughput.clone(), of.source.clone()]
-        } else {
+    let line = |n: &Numbers| {
+        let of_row = if n.is_average {
             [const { String::new() }; 3]
+        } else {
+            [of.word.into(), of.throughput.clone(), of.source.clone()]
         };
         let [verdict, value, label] = of_row;
         let numbers = [n.time(), n.baseline(), n.ratio(), n.extra()];
@@ -332,7 +332,7 @@ impl Grid {
             .unwrap_or(0);
         let two_lines = lines.iter().any(|line| line.numbers.len() > 1);
         let first = if two_lines {
-            first.max(4 + rows::ON_AVERAGE.len())
+            first.max(4 + result_line::ON_AVERAGE.len())
         } else {
             first
         };
@@ -408,7 +408,7 @@ fn results(results: &Results, style: Style, out: &mut dyn Write) -> anyhow::Resu
         for of in &group.lines {
             let painted = |text: &str| paint(style, of.verdict, text);
             for (numbers, cells) in of.numbers.iter().zip(cells(of)) {
-                let head = match numbers.of {
+                let head = match numbers.of() {
                     "" => name(of),
                     of => format!("    {of}"),
                 };

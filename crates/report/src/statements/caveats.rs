@@ -146,19 +146,17 @@ fn limits<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
         }
     };
     let ready: Vec<_> = f.ready().collect();
-    let mut told: Vec<(&Limit, Vec<&str>)> = Vec::new();
-    for layer in &ready {
-        for limit in layer.facts.limits.iter().filter(|l| met(&layer.name, l)) {
-            match told.iter_mut().find(|(known, _)| *known == limit) {
-                Some((_, layers)) => layers.push(&layer.name),
-                None => told.push((limit, vec![&layer.name])),
-            }
-        }
-    }
-    let each = told.into_iter().map(|(limit, layers)| Limited {
-        limit,
-        layers: (layers.len() < ready.len() || ready.len() == 1).then_some(layers),
+    let all = ready.iter().flat_map(|layer| {
+        let own = layer.facts.limits.iter();
+        let own = own.filter(|limit| met(&layer.name, limit));
+        own.map(|limit| (limit, layer.name.as_str()))
     });
+    let each = group::grouped(all)
+        .into_iter()
+        .map(|(limit, layers)| Limited {
+            limit,
+            layers: (layers.len() < ready.len() || ready.len() == 1).then_some(layers),
+        });
     let each: Vec<Limited> = each.collect();
     (!each.is_empty()).then_some(Caveat::Limits(each))
 }

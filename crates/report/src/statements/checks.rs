@@ -11,7 +11,7 @@ use crate::{
         index::{Index, cost},
         storage,
     },
-    types::{Control, ResultRow, TrustState},
+    types::{Control, ResultRow, TrustState, Unproved},
 };
 
 /// The medians tolerate disturbed trials up to this share.
@@ -121,7 +121,7 @@ pub struct Cache<'a> {
     /// Refuted, and in which layers.
     pub refuted: (usize, Vec<&'a str>),
     /// Not proved, by reason, with the layers.
-    pub unproved: Vec<(&'static str, Vec<&'a str>)>,
+    pub unproved: Vec<(Unproved, Vec<&'a str>)>,
     /// How many these are.
     pub unproved_trials: usize,
     /// Whether one of these asks for a cold cache.
@@ -401,19 +401,16 @@ impl Cache<'_> {
 }
 
 /// Layers whose cache state is not proved, by reason.
-fn why_unproved<'a>(
-    e: &CheckedRun<'a>,
-    trials: &[&TrialRecord],
-) -> Vec<(&'static str, Vec<&'a str>)> {
+fn why_unproved<'a>(e: &CheckedRun<'a>, trials: &[&TrialRecord]) -> Vec<(Unproved, Vec<&'a str>)> {
     let privileged = e.run.machine.privilege == "root";
-    let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
+    let mut reasons: BTreeMap<Unproved, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in trials {
-        let layer = e.run.layers.get(trial.cell.layer);
+        let Some(layer) = e.run.layers.get(trial.cell.layer) else {
+            continue;
+        };
         let point = e.run.points.get(trial.cell.point);
         let is_cold = point.is_some_and(|p| p.meaning.is_cold());
-        let why = layer.map_or("", |l| {
-            data_source::why_unproved(&l.facts, is_cold, privileged)
-        });
+        let why = data_source::why_unproved(&layer.facts, is_cold, privileged);
         reasons.entry(why).or_default().push(trial);
     }
     let each = reasons.into_iter();

@@ -41,8 +41,8 @@ pub enum Lack<'a> {
 pub struct CallAdvice<'a> {
     /// The step, which its calls explain.
     pub row: &'a ForecastRow,
-    /// What to do about calls of its kind.
-    pub what: &'static str,
+    /// The kind of the call.
+    pub kind: &'static str,
 }
 
 /// A system call and its cost, as a sum.

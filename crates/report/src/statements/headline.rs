@@ -4,6 +4,7 @@ use layermark_model::witness::{ProgramCut, SequenceCut, WitnessTrial};
 
 use crate::{
     facts::power_cuts,
+    group,
     statements::{
         Selection,
         everyday::{Everyday, factor, lost},
@@ -217,13 +218,8 @@ fn choices<'a>(f: &Selection<'a>) -> Option<HeadlinePart<'a>> {
         let row = f.results.iter().find(|r| r.id == id);
         row.map_or("", |r| r.label.as_str())
     };
-    let mut kinds: Vec<(&str, usize)> = Vec::new();
-    for word in f.alternatives.iter().map(|row| row.comparison.word()) {
-        match kinds.iter_mut().find(|(known, _)| *known == word) {
-            Some((_, n)) => *n += 1,
-            None => kinds.push((word, 1)),
-        }
-    }
+    let kinds = group::by(f.alternatives, |row| row.comparison.word()).into_iter();
+    let kinds = kinds.map(|(word, alike)| (word, alike.len())).collect();
     let choices = f.alternatives.iter().map(|a| Choice {
         here: label(&a.result),
         there: label(&a.reference),

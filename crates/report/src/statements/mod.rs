@@ -5,7 +5,10 @@
 
 use layermark_model::{LayerRun, LayerStatus, Run};
 
-use crate::types::{AlternativeRow, LockRow, ResultRow, Verdict};
+use crate::{
+    group,
+    types::{AlternativeRow, LockRow, ResultRow, Verdict},
+};
 
 pub mod advice;
 pub mod alike;
@@ -19,6 +22,8 @@ pub mod durability;
 pub mod estimate_checks;
 pub mod everyday;
 pub mod external;
+pub mod fidelity;
+pub mod figures;
 pub mod findings;
 pub mod fleet;
 pub mod forecast;
@@ -28,10 +33,12 @@ pub mod in_short;
 pub mod late;
 pub mod left_out;
 pub mod locks;
+pub mod notes;
 pub mod odd;
 pub mod power_cuts;
 pub mod programs;
 pub mod remarks;
+pub mod run_line;
 pub mod safe;
 pub mod scaling;
 pub mod sequences;
@@ -110,13 +117,8 @@ impl<'a> Selection<'a> {
 
     /// Names of the layers compared with the baseline that have results with a requested verdict.
     pub fn compared(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
-            if !names.contains(&row.layer.as_str()) {
-                names.push(&row.layer);
-            }
-        }
-        names
+        let asked = self.others().filter(|r| r.verdict != Verdict::Descriptive);
+        group::distinct(asked.map(|row| row.layer.as_str()))
     }
 
     /// The layers that could be set up, except the control.

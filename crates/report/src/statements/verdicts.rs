@@ -1,6 +1,7 @@
 //! A sentence for each layer.
 
 use crate::{
+    group,
     statements::{
         Selection,
         late::{Late, is_late},
@@ -143,10 +144,10 @@ fn verdict<'a>(f: &Selection<'a>, layer: &'a str) -> Option<LayerVerdict<'a>> {
     clauses.extend(fewer_flushes(&all));
     clauses.extend(undecided(&all, having(Verdict::Undecided)));
     let untrusted = having(Verdict::Untrusted);
-    let untrusted = alike(&untrusted, |a, b| a.untrusted == b.untrusted);
+    let untrusted = group::alike(untrusted, |a, b| a.distrust == b.distrust);
     clauses.extend(untrusted.into_iter().map(Clause::Untrusted));
     let why = |row: &ResultRow| layermark_model::brief(row.error.as_deref().unwrap_or_default());
-    let failures = alike(&failed, |a, b| why(a) == why(b));
+    let failures = group::alike(failed.iter().copied(), |a, b| why(a) == why(b));
     clauses.extend(failures.into_iter().map(Clause::Failed));
     let never = failed.iter().copied().filter(|r| r.trials == 0);
     (!clauses.is_empty()).then(|| LayerVerdict {
@@ -154,21 +155,6 @@ fn verdict<'a>(f: &Selection<'a>, layer: &'a str) -> Option<LayerVerdict<'a>> {
         clauses,
         rows: all.iter().copied().chain(never).collect(),
     })
-}
-
-/// Groups of rows that are alike, in order of first appearance.
-fn alike<'a>(
-    rows: &[&'a ResultRow],
-    is_like: impl Fn(&ResultRow, &ResultRow) -> bool,
-) -> Vec<Vec<&'a ResultRow>> {
-    let mut groups: Vec<Vec<&ResultRow>> = Vec::new();
-    for row in rows {
-        match groups.iter_mut().find(|g| is_like(g[0], row)) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
-        }
-    }
-    groups
 }
 
 /// Groups rows by their first cause, in order of first appearance.
@@ -181,20 +167,22 @@ pub fn by_cause<'a>(
         (a, b) => a.is_none() && b.is_none(),
     };
     let all = all.to_vec();
-    alike(rows, is_like).into_iter().map(move |rows| {
-        let mut causes = rows.iter().filter_map(|r| r.causes.first());
-        let mut cause = causes.next().cloned();
-        for more in causes {
-            if let Some(told) = &mut cause {
-                told.count(more);
+    group::alike(rows.iter().copied(), |a, b| is_like(a, b))
+        .into_iter()
+        .map(move |rows| {
+            let mut causes = rows.iter().filter_map(|r| r.causes.first());
+            let mut cause = causes.next().cloned();
+            for more in causes {
+                if let Some(told) = &mut cause {
+                    told.count(more);
+                }
             }
-        }
-        RowGroup {
-            all: all.clone(),
-            rows,
-            cause,
-        }
-    })
+            RowGroup {
+                all: all.clone(),
+                rows,
+                cause,
+            }
+        })
 }
 
 fn slower<'a>(all: &[&'a ResultRow], mut rows: Vec<&'a ResultRow>) -> Vec<Clause<'a>> {

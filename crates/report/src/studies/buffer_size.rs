@@ -122,10 +122,6 @@ impl<'a> Op<'a> {
 
     fn charts(&self) -> Vec<LineChart> {
         let chart = |what: Saved, value: fn(&ResultRow) -> Option<f64>, spans: bool| {
-            let axis = |label: Text, unit: &str| Axis {
-                label: label.into(),
-                unit: unit.into(),
-            };
             let of = |row: &ResultRow| {
                 let y = value(row)?;
                 let scale = y / row.op_us?;
@@ -145,8 +141,8 @@ impl<'a> Op<'a> {
             let [title, y] = words::chart(self.op, what);
             LineChart {
                 title: title.into(),
-                x: axis(words::RECORD.into(), "B"),
-                y: axis(y, "s"),
+                x: Axis::new(words::RECORD, "B"),
+                y: Axis::new(y, "s"),
                 series: layers(self.data).iter().map(series).collect(),
             }
         };

@@ -161,14 +161,10 @@ fn chart_of(part: &StudyPart) -> LineChart {
 
 fn chart(title: Text, series: Vec<Series>) -> LineChart {
     let [x, y] = words::AXES;
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     LineChart {
         title: title.into(),
-        x: axis(x, "B"),
-        y: axis(y, "B/s"),
+        x: Axis::new(x, "B"),
+        y: Axis::new(y, "B/s"),
         series,
     }
 }

@@ -1,6 +1,6 @@
 //! Series of launches as programs for benchmarks of commands have them.
 
-use crate::{LaunchRun, LaunchSeries, Report};
+use crate::{LaunchRun, LaunchSeries, Report, words::result_line};
 
 /// The launches of a command in a layer. Times are seconds. All launches count, including the first and those on either
 /// side of a step.
@@ -47,7 +47,7 @@ impl<'a> Benchmark<'a> {
         let mean = mean_of(&times);
         let squares: f64 = times.iter().map(|t| (t - mean).powi(2)).sum();
         let command = if name_layer {
-            format!("{} ({})", series.command, series.layer)
+            result_line::command_in(&series.command, &series.layer).into()
         } else {
             series.command.clone()
         };

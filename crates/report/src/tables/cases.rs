@@ -1,7 +1,9 @@
 //! Results as test cases: a suite for each layer that is compared with the baseline.
 
 use crate::{
-    GateRow, LayerReport, Report, ResultRow, Verdict, views::rows, words::machine::status,
+    GateRow, LayerReport, Report, ResultRow, Verdict,
+    statements::notes::Notes,
+    words::{Text, left_out, lists::said_of, machine::status, result_line},
 };
 
 /// The suites in the plan's order.
@@ -44,10 +46,7 @@ impl<'a> Suite<'a> {
         let missing = without_row.map(|left| TestCase {
             name: left.point.as_deref().unwrap_or(SET_UP),
             time: None,
-            skipped: Some(match &left.hint {
-                Some(hint) => format!("{}; hint: {hint}", left.reason),
-                None => left.reason.clone(),
-            }),
+            skipped: Some(left_out::with_hint(left).into()),
             failures: Vec::new(),
             found: String::new(),
         });
@@ -91,24 +90,6 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// The numbers of a line of a result, with their words.
-fn found_of(numbers: &rows::Numbers) -> [String; 3] {
-    let some = |text: String, words: fn(&str) -> String| match text.as_str() {
-        "" => String::new(),
-        text => words(text),
-    };
-    let mut ratio = some(numbers.ratio(), |text| format!("ratio {text}"));
-    if !numbers.of.is_empty() {
-        ratio = format!("{}: {ratio}", numbers.of);
-    }
-    let time = some(numbers.time(), |text| format!("{text} an operation"));
-    let time = match numbers.baseline().as_str() {
-        "" => time,
-        beside => format!("{time} beside the baseline's {beside}"),
-    };
-    [ratio, numbers.extra(), time]
-}
-
 impl<'a> TestCase<'a> {
     fn of(row: &'a ResultRow) -> Self {
         let word = match row.verdict {
@@ -116,32 +97,26 @@ impl<'a> TestCase<'a> {
             Verdict::Descriptive => "no verdict was asked for",
             _ => row.word(),
         };
-        let why = rows::Notes::default().of(row);
-        let told = if why.is_empty() {
-            word.to_owned()
-        } else {
-            format!("{word}: {why}")
-        };
+        let notes = Notes::default().of(row).words();
+        let told = result_line::with_notes(word, notes);
         let judged = row.verdict.is_decided();
-        let mut found: Vec<String> = rows::numbers(row).iter().flat_map(found_of).collect();
-        found.push(rows::label(row));
-        found.retain(|part| !part.is_empty());
-        let found = found.join(", ");
+        let found = result_line::found(row);
         Self {
             name: &row.label,
-            time: row.op_us.map(|us| format!("{:.9}", us / 1e6)),
+            time: row.op_us.map(result_line::seconds),
             found: if judged {
-                format!("{told}; {found}")
+                Text::joined([told.clone(), found], "; ").into()
             } else {
-                found
+                found.into()
             },
-            skipped: (!judged).then_some(told),
+            skipped: (!judged).then(|| told.into()),
             failures: Vec::new(),
         }
     }
 
     fn fail(&mut self, gate: &GateRow) {
         self.skipped = None;
-        self.failures.push(format!("{}: {}", gate.gate, gate.text));
+        let failure = said_of(&gate.gate.as_str().into(), &gate.text);
+        self.failures.push(failure.into());
     }
 }

@@ -168,7 +168,7 @@ pub fn wide(report: &Report) -> LongTable<'_> {
     let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
     let of_point = POINT.map(|name| (Cow::Borrowed(name), ColumnFormat::Plain));
     let of_layers = layers.iter().flat_map(|layer| {
-        IN_LAYER.map(|name| (format!("{layer} {name}").into(), ColumnFormat::Plain))
+        IN_LAYER.map(|name| ([*layer, name].join(" ").into(), ColumnFormat::Plain))
     });
     let head = of_point.into_iter().chain(of_layers).collect();
     let lines = by_point(report).into_iter();

@@ -1,6 +1,6 @@
 //! Results for programs that keep one number for each name.
 
-use crate::{Estimate, Report, ResultRow, views::rows};
+use crate::{Estimate, Report, ResultRow, words::result_line};
 
 /// A point in a layer that has a time.
 pub struct Point<'a> {
@@ -47,18 +47,12 @@ impl Points {
 impl Point<'_> {
     /// `rand-read, 4K in overlay:upper`
     pub fn name(&self) -> String {
-        format!("{} in {}", self.label, self.layer)
+        result_line::place(self.label, self.layer).into()
     }
 
     /// The ratio and the verdict in words; empty for the baseline.
     pub fn words(&self) -> String {
-        match self.ratio {
-            Some(_) => format!(
-                "{}: {}",
-                rows::numbers(self.row)[0].ratio(),
-                self.row.word()
-            ),
-            None => String::new(),
-        }
+        let ratio = self.ratio.map(|_| result_line::ratio_and_word(self.row));
+        ratio.map(String::from).unwrap_or_default()
     }
 }

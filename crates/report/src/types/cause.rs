@@ -160,6 +160,21 @@ impl Cause {
     }
 }
 
+/// Why nothing proves where data came from, in the order in which a sentence lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unproved {
+    /// No counter below the layer counts reads.
+    NothingCounts,
+    /// Other programs may have read from the device.
+    Others,
+    /// The kernel's caches of names could not be emptied.
+    NamesStayed,
+    /// A program or another machine may have answered from its memory.
+    Served,
+    /// The same as `NamesStayed`, because the run had no privilege.
+    WithoutRoot,
+}
+
 /// Why a number is real but does not show what it claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Distrust {
@@ -172,7 +187,7 @@ pub enum Distrust {
     /// The cache was not in the requested state in most trials.
     Cache(InTrials),
     /// In most trials nothing proves that the cache was cold; holds why.
-    CacheUnproved(InTrials, &'static str),
+    CacheUnproved(InTrials, Unproved),
     /// `O_DIRECT` had no effect in most trials.
     DirectIgnored(InTrials),
     /// The programs of user scripts differed between trials: a list of them.

@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 
+/// Why the first launch is not counted with the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstApart {
+    /// It was cold by its own counters, and the others were not.
+    Cold,
+    /// It took far longer.
+    FarSlower,
+}
+
 /// All launches of a point in a layer, in the order of the run.
 // Its levels have ratios; the verdict is that of the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,12 +18,14 @@ mod cause;
 mod compared;
 mod comparison;
 mod cost;
+mod durability;
 mod estimate_check;
 mod external;
 mod figure;
 mod fleet;
 mod forecast;
 mod iops;
+mod latency;
 mod launch;
 mod lock;
 mod odd;
@@ -37,10 +39,11 @@ mod why;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBytes};
+pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, Unproved, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
+pub use durability::{Durability, DurabilityVerdict, LateFlushes};
 pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
@@ -50,13 +53,12 @@ pub use fleet::{
 };
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
-pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
+pub use latency::{LatencyUs, SlowOperations, Stalls, Tail, TwoKinds};
+pub use launch::{ChangePoint, FirstApart, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use lock::{LockReason, LockRow, LockVerdict};
 pub use odd::{ManyRuns, ResultAmong, RunAmong, Standing, Standings, ValueAmong};
 pub use result::{
-    BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
-    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
-    TwoKinds,
+    BlockRatio, CpuCost, DebtRow, FewerBytes, ResultRow, ServedBy, SustainedRatio, ThreadsRow,
 };
 pub use safe::{SafeAnswer, SafeQuestion, SafeTopic, SafeVerdict, Safety};
 pub use scaling::ScalingRow;

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cause, Comparison, Distrust, Estimate, Verdict, WaitingRow, WrittenBytes};
+use super::{
+    Cause, Comparison, Distrust, Durability, Estimate, LatencyUs, Stalls, TwoKinds, Verdict,
+    WaitingRow, WrittenBytes,
+};
 
 /// Time per operation over the baseline's in long stretches, without the pauses that a layer has between turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -322,99 +325,6 @@ pub struct BlockRatio {
     pub both: Option<[f64; 2]>,
 }
 
-/// Operations that take much longer than the others, in the layer and in the baseline: those above one gap
-/// in the latencies of the side that has more of them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Stalls {
-    /// In the layer.
-    pub here: SlowOperations,
-    /// The baseline, in the rounds of the same blocks.
-    pub native: SlowOperations,
-}
-
-/// The slow operations of one side.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SlowOperations {
-    /// Number of all operations.
-    pub operations: u64,
-    /// Number of slow ones among them.
-    pub slow: u64,
-    /// Shortest, median and longest of the slow ones, microseconds. Absent if there are none.
-    pub slow_us: Option<[f64; 3]>,
-    /// Longest of the others, microseconds. Absent if there are none.
-    pub longest_other_us: Option<f64>,
-}
-
-/// Latency of single operations over all trials, microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyUs {
-    /// Number of operations.
-    pub operations: u64,
-    /// Smallest.
-    pub min: f64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Interval of `mean` at the report's level: `BCa` bootstrap of sessions, then of their trials,
-    /// never of single operations. Absent below six trials.
-    #[serde(default)]
-    pub mean_interval: Option<[f64; 2]>,
-    /// Median.
-    pub p50: f64,
-    /// Interval of `p50`, computed like that of `mean`.
-    #[serde(default)]
-    pub p50_interval: Option<[f64; 2]>,
-    /// 99th percentile. Absent below 1,000 operations.
-    pub p99: Option<f64>,
-    /// Interval of `p99`, computed like that of `mean`.
-    #[serde(default)]
-    pub p99_interval: Option<[f64; 2]>,
-    /// The highest percentile that fewer operations allow, with ten of them beyond it. Absent if
-    /// there is `p99`, and below 100 operations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tail: Option<Tail>,
-    /// 99.9th percentile. Absent below 10,000 operations.
-    pub p999: Option<f64>,
-    /// Interval of `p999`, computed like that of `mean`.
-    #[serde(default)]
-    pub p999_interval: Option<[f64; 2]>,
-    /// 99.99th percentile. Absent below 100,000 operations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p9999: Option<f64>,
-    /// Interval of `p9999`, computed like that of `mean`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p9999_interval: Option<[f64; 2]>,
-    /// Largest.
-    pub max: f64,
-    /// What each share of operations in `facts::latency::SLOWER` exceeds, where ten or more
-    /// operations do. For charts.
-    #[serde(skip)]
-    pub slower: [Option<f64>; 15],
-}
-
-/// A percentile below the 99th.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tail {
-    /// The percentile: 90, 95 or 98.
-    pub percentile: f64,
-    /// Its value, microseconds.
-    pub us: f64,
-    /// Interval of `us`, computed like that of `mean`.
-    pub interval: Option<[f64; 2]>,
-}
-
-/// Operations of two kinds, quick ones and slow ones, with almost none between them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TwoKinds {
-    /// Number of all operations.
-    pub operations: u64,
-    /// Number of quick ones.
-    pub quick: u64,
-    /// Mean of the quick ones in the quarter of an octave around their median.
-    pub quick_us: f64,
-    /// The same of the slow ones.
-    pub slow_us: f64,
-}
-
 /// CPU time of the probe, and of everything else the layer needs on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuCost {
@@ -457,123 +367,6 @@ impl ServedBy {
             Self::Device => "device",
             Self::Mixed => "mixed",
             Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// Whether the flushes of a point reached the device.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Durability {
-    /// The verdict.
-    pub verdict: DurabilityVerdict,
-    /// Level of the check: `L0` configuration, `L1` plausibility, `L2` flush accounting.
-    pub level: Option<String>,
-    /// Flushes that the devices counted, in the trials behind the verdict. Absent if they do not
-    /// count.
-    pub flushes: Option<u64>,
-    /// Flushing calls of the point in these trials; 0 for a program, whose own are not counted.
-    pub syncs: u64,
-    /// Flushes that the device counted for each of `syncs`, without those of others, where they are clearly fewer
-    /// than the calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_sync: Option<f64>,
-    /// The evidence.
-    pub because: Option<String>,
-    /// A suspicion that is not a proof.
-    pub suspicion: Option<String>,
-    /// The setting with which the layer drops flushes, such as ``it is mounted `volatile` ``.
-    /// Absent if its configuration has no such setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub configured: Option<String>,
-    /// Whether the device counted a flush for each call although `configured` says that none is
-    /// passed on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub contradicted: bool,
-    /// How many of `flushes` came from other programs, estimated from the pauses between the
-    /// rounds. Absent if there were none, or no pause was watched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<f64>,
-    /// Flushes that come after the layer's turns: it answers before the device is flushed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<LateFlushes>,
-    /// Layers on the same device whose late flushes are among `background`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disturbed_by: Vec<String>,
-    /// For a program: flushes that the device counted in the baseline in the same blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference_flushes: Option<u64>,
-}
-
-/// Flushes that follow a layer's turns and no other layer's, while all layers rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LateFlushes {
-    /// Turns of the layer with a pause before and after them.
-    pub turns: usize,
-    /// Device flushes in these turns.
-    pub in_turns: u64,
-    /// Device flushes in the pauses after them.
-    pub later: u64,
-    /// Length of a pause, milliseconds.
-    pub within_ms: u64,
-    /// Such turns of other layers.
-    pub other_turns: usize,
-    /// Device flushes in the pauses after those.
-    pub after_others: u64,
-}
-
-impl Durability {
-    /// Whether flushes do not reach the device, or only after the answer: the device counted none, or the
-    /// configuration says so and no count contradicts it.
-    pub fn skips(&self) -> bool {
-        let as_configured = self.configured.is_some() && !self.contradicted;
-        matches!(
-            self.verdict,
-            DurabilityVerdict::Absorbed | DurabilityVerdict::Late
-        ) || self.verdict == DurabilityVerdict::CannotTell && as_configured
-    }
-}
-
-/// Whether a flush reached the device.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum DurabilityVerdict {
-    /// The device was flushed.
-    #[serde(rename = "honoured")]
-    Honoured,
-    /// The device has a volatile cache and was not flushed.
-    #[serde(rename = "absorbed")]
-    Absorbed,
-    /// The device was flushed, and only after the answer.
-    #[serde(rename = "late")]
-    Late,
-    /// This level cannot decide.
-    #[serde(rename = "cannot tell")]
-    CannotTell,
-    /// The point does not flush.
-    #[serde(rename = "not asked")]
-    #[default]
-    NotAsked,
-}
-
-impl DurabilityVerdict {
-    /// The label in tables; empty if nothing is flushed.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Honoured => "flushes reached the device",
-            Self::Absorbed => "fsync skipped",
-            Self::Late => "fsync answered early",
-            Self::CannotTell => "fsync unknown",
-            Self::NotAsked => "",
-        }
-    }
-
-    /// The id for programs.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Honoured => "honoured",
-            Self::Absorbed => "absorbed",
-            Self::Late => "late",
-            Self::CannotTell => "cannot tell",
-            Self::NotAsked => "not asked",
         }
     }
 }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{group, words::captions};
+
 /// A part of the report besides the results, such as a study.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Section {
@@ -120,6 +122,16 @@ pub struct Axis {
     pub label: String,
     /// Its unit: `B`, `B/s`, `s`, `us`.
     pub unit: String,
+}
+
+impl Axis {
+    /// An axis of this label and unit, which may be empty.
+    pub fn new(label: impl Into<String>, unit: &str) -> Self {
+        Self {
+            label: label.into(),
+            unit: unit.to_owned(),
+        }
+    }
 }
 
 /// One line of a chart.
@@ -271,14 +283,9 @@ impl Section {
 
     /// Its conclusions as a matrix; `None` without conclusions.
     pub fn claims(&self) -> Option<Claims<'_>> {
-        let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-        for c in self.conclusions.iter().filter(|c| !c.claim.is_empty()) {
-            for (all, one) in [(&mut layers, &c.layer), (&mut claims, &c.claim)] {
-                if !all.contains(&one.as_str()) {
-                    all.push(one);
-                }
-            }
-        }
+        let all = || self.conclusions.iter().filter(|c| !c.claim.is_empty());
+        let layers = group::distinct(all().map(|c| c.layer.as_str()));
+        let claims = group::distinct(all().map(|c| c.claim.as_str()));
         let find = |claim: &str, layer: &str| {
             let mut all = self.conclusions.iter();
             all.find(|c| c.claim == claim && c.layer == layer)
@@ -301,7 +308,7 @@ impl Claims<'_> {
         };
         let layers = self.layers.iter().map(|l| (*l).to_owned());
         DataTable {
-            title: "What holds here".into(),
+            title: captions::CLAIMS.title.into(),
             note: String::new(),
             head: std::iter::once("claim".to_owned()).chain(layers).collect(),
             rows: self.claims.iter().map(row).collect(),

@@ -3,9 +3,10 @@
 use crate::{
     Report,
     code_span::code,
+    group,
     number::{self, Written},
     types::{AlternativeRow, Cell, DataTable, ResultRow, Section},
-    views::by_work,
+    words::{alternatives as words, captions},
 };
 
 /// Name of the section.
@@ -13,7 +14,7 @@ pub const NAME: &str = "alternatives";
 
 /// `None` without alternatives.
 pub fn section(report: &Report) -> Option<Section> {
-    let choices = by_work(&report.alternatives, |row| {
+    let choices = group::by(&report.alternatives, |row| {
         let reference = report.result(&row.reference);
         reference.map_or("", |r| r.label.as_str())
     });
@@ -23,8 +24,8 @@ pub fn section(report: &Report) -> Option<Section> {
         .collect();
     (!tables.is_empty()).then(|| Section {
         name: NAME.into(),
-        title: "Compared with each other".into(),
-        about: "Within each layer, the time an operation takes over that of the reference, the first one, repeat by repeat. The rules for the words are those of layers against the baseline.".into(),
+        title: captions::ALTERNATIVES.title.into(),
+        about: captions::ALTERNATIVES.about.into(),
         tables,
         ..Section::default()
     })
@@ -41,7 +42,7 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
         }
         lines.extend(report.result(&row.result).map(|r| line(r, Some(row))));
     }
-    let ratio = format!("ratio ({} %)", (report.level * 100.0).round());
+    let ratio = String::from(words::ratio_head(report.level));
     let mut head = ["layer", "what", &ratio, "difference", "verdict"]
         .map(str::to_owned)
         .to_vec();
@@ -51,14 +52,9 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
             line.remove(0);
         }
     }
-    let what = &rows[0].what;
     DataTable {
-        title: format!("Compared with {}", code(reference)),
-        note: if what.is_empty() {
-            String::new()
-        } else {
-            format!("All of them: {what}.")
-        },
+        title: words::compared_with(reference).into(),
+        note: words::all_of_them(&rows[0].what).into(),
         head,
         rows: lines,
     }

@@ -4,7 +4,10 @@ use crate::{
     facts::recommend::NEARLY,
     number,
     types::{BufferRow, Cell, DataTable, Pick, Section},
-    words::{NO_NAMES, Words},
+    words::{
+        NO_NAMES, Words, captions,
+        record_size::{about_sizes, seconds},
+    },
 };
 
 /// The recommendations as a section of the report; `None` if there are none.
@@ -20,7 +23,7 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
         };
         let cpu = |pick: &Pick| {
             let per_gib = pick.seconds_per_byte * (1u64 << 30) as f64;
-            Cell::number(format!("{} s", number::sig3(per_gib)), per_gib)
+            Cell::number(seconds(per_gib), per_gib)
         };
         vec![
             Cell::text(&row.label),
@@ -34,15 +37,10 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
     };
     Some(Section {
         name: "buffer".into(),
-        title: "Which record size to use".into(),
-        about: format!(
-            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program. In brackets: its range in {} of the resamples of the repeats, from six repeats on.",
-            number::percent(1.0 - NEARLY),
-            number::percent(1.0 + NEARLY),
-            number::percent(level)
-        ),
+        title: captions::BUFFER.title.into(),
+        about: about_sizes(NEARLY, level).into(),
         tables: vec![DataTable {
-            title: "Smallest record that is nearly as good as the best".into(),
+            title: captions::BUFFER_SIZES.title.into(),
             note: String::new(),
             head: [
                 "operation",

@@ -2,9 +2,8 @@
 
 use crate::{
     facts::machine::{FactValue, LISTED, MachineFact, RanOn},
-    number,
     types::{Cell, Compared, DataTable, GateRow, GateState, Report, Section},
-    words::machine,
+    words::{captions, gate as words, machine},
 };
 
 /// Every gate with its outcome, failed ones first. `None` without gates.
@@ -14,15 +13,13 @@ pub fn gates(report: &Report) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = order.into_iter().flat_map(in_state).map(gate).collect();
     let counts = order.map(|state| (in_state(state).count(), state));
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
-    let counts: Vec<String> = counts
-        .map(|(n, state)| format!("{n} {}", word(state)))
-        .collect();
+    let counts: Vec<(usize, GateState)> = counts.collect();
     let heads = ["gate", "layer", "operation", "outcome", "measured"];
     (!rows.is_empty()).then(|| Section {
         name: "gates".into(),
-        title: format!("Gates: {}", number::list(&counts)),
+        title: words::counted(&counts).into(),
         tables: vec![DataTable {
-            title: "Gates".into(),
+            title: captions::GATES.title.into(),
             note: String::new(),
             head: heads.map(str::to_owned).to_vec(),
             rows,
@@ -36,18 +33,10 @@ fn gate(gate: &GateRow) -> Vec<Cell> {
         gate.gate.as_str(),
         &gate.layer,
         &gate.point,
-        word(gate.state),
+        words::state(gate.state),
         &gate.text,
     ];
     texts.map(Cell::text).to_vec()
-}
-
-fn word(state: GateState) -> &'static str {
-    match state {
-        GateState::Passed => "passed",
-        GateState::Failed => "failed",
-        GateState::Undecided => "cannot be told",
-    }
 }
 
 /// The older and the newer run, and what they ran on. `None` for one run.
@@ -55,14 +44,14 @@ pub fn runs(report: &Report) -> Option<Section> {
     let old = report.compared.as_ref()?;
     let heads = ["", "old run", "new run"];
     let table = DataTable {
-        title: "Both runs".into(),
+        title: captions::BOTH_RUNS.title.into(),
         note: String::new(),
         head: heads.map(str::to_owned).to_vec(),
         rows: rows(old, report),
     };
     Some(Section {
         name: "both-runs".into(),
-        title: "Both runs".into(),
+        title: captions::BOTH_RUNS.title.into(),
         tables: vec![table],
         ..Section::default()
     })

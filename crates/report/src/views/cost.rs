@@ -5,11 +5,11 @@ use layermark_model::Quantity;
 use crate::{
     Report,
     facts::cost::OFF,
-    number,
+    group, number,
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
     },
-    words::cost::{about_models, at_most, no_model, per_byte},
+    words::{captions, charts::over_record_size, cost as words},
 };
 
 /// Most charts: of a whole matrix only the first groups are drawn.
@@ -17,29 +17,17 @@ const CHARTS: usize = 12;
 
 /// Time per operation over record size, one chart for each group, with the models as lines.
 fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
-    let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
-    for row in rows {
-        let of_family = |c: &&CostRow| c.point == row.point && c.workload == row.workload;
-        let at = charts.iter().position(|(c, _)| of_family(c));
-        let at = at.unwrap_or_else(|| {
-            charts.push((row, empty(&row.label)));
-            charts.len() - 1
-        });
-        charts[at].1.series.push(series(row, results));
-    }
-    charts.into_iter().take(CHARTS).map(|(_, c)| c).collect()
+    let families = group::by(rows, |row| (&row.point, &row.workload));
+    let charts = families.iter().take(CHARTS);
+    charts.map(|(_, rows)| chart(rows, results)).collect()
 }
 
-fn empty(label: &str) -> LineChart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
+fn chart(rows: &[&CostRow], results: &[ResultRow]) -> LineChart {
     LineChart {
-        title: format!("Time an operation over record size: {label}"),
-        x: axis("record size", "B"),
-        y: axis("time an operation", "us"),
-        series: Vec::new(),
+        title: over_record_size(&rows[0].label).into(),
+        x: Axis::new("record size", "B"),
+        y: Axis::new("time an operation", "us"),
+        series: rows.iter().map(|row| series(row, results)).collect(),
     }
 }
 
@@ -73,29 +61,23 @@ pub fn section(report: &Report) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let more = format!("more than {baseline}, an operation");
+    let more = String::from(words::more_than(baseline));
     let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
         e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
     };
-    let signed = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", number::time_with(e))
-    };
-    let signed_bytes = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", per_byte(e))
-    };
+    let signed = |e: &Estimate| number::signed(e.estimate, &number::time_with(e));
+    let signed_bytes = |e: &Estimate| number::signed(e.estimate, &words::per_byte(e));
     let line = |row: &CostRow| {
         let note = if row.fits {
-            row.ceiling.map(at_most).unwrap_or_default()
+            row.ceiling.map(words::at_most).unwrap_or_default()
         } else {
-            no_model(row.worst, row.worst_record)
+            words::no_model(row.worst, row.worst_record)
         };
         vec![
             Cell::text(&row.label),
             Cell::text(&row.layer),
             cell(row.fixed_us, number::time_with),
-            cell(row.ns_per_byte, per_byte),
+            cell(row.ns_per_byte, words::per_byte),
             cell(row.extra_fixed_us, signed),
             cell(row.extra_ns_per_byte, signed_bytes),
             Cell::text(note),
@@ -103,10 +85,10 @@ pub fn section(report: &Report) -> Option<Section> {
     };
     Some(Section {
         name: "cost".into(),
-        title: "What an operation costs, whatever its size, and what each byte adds".into(),
-        about: about_models(report.level, OFF).into(),
+        title: captions::COST.title.into(),
+        about: words::about_models(report.level, OFF).into(),
         tables: vec![DataTable {
-            title: "Fixed cost and cost of a byte".into(),
+            title: captions::COST_MODELS.title.into(),
             note: String::new(),
             head: [
                 "operation",

@@ -10,10 +10,8 @@ use crate::{
         power_cuts::ControlFault,
     },
     types::{Cell, Conclusion, DataTable, LayerReport, Report, ResultRow, Section},
-    words::{Words, cut_levels::legend, power_cuts::time},
+    words::{Text, Words, captions, power_cuts as words},
 };
-
-const CLAIM: &str = "keeps what fsync acknowledged";
 
 impl Report {
     /// Whether a layer that is not known to lie lost what it had acknowledged, or what was closed.
@@ -47,8 +45,8 @@ impl Report {
         tables.extend(names.iter().filter_map(|name| timeline(trials, name)));
         Some(Section {
             name: "durability".into(),
-            title: "Does it keep what it acknowledged?".into(),
-            about: about(&names, &self.layers),
+            title: captions::CUTS.title.into(),
+            about: about(&names, &self.layers).into(),
             is_answer: true,
             tables,
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
@@ -71,25 +69,21 @@ impl Report {
     }
 
     fn levels(&self, names: &[&str]) -> DataTable {
-        let words = &self.names();
+        let words_of = &self.names();
         let all: Vec<LevelReached> = names.iter().map(|name| self.level(name)).collect();
         let row = |of: &LevelReached| {
-            let open = of.open.map(|open| open.words(words));
+            let open = of.open.map(|open| open.words(words_of));
             vec![
                 Cell::text(code(of.layer)),
                 Cell::text(of.level),
-                Cell::text(of.verdict.words(words)),
-                Cell::text(of.evidence(words)),
+                Cell::text(of.verdict.words(words_of)),
+                Cell::text(of.evidence(words_of)),
                 Cell::text(open.unwrap_or_default()),
             ]
         };
         DataTable {
-            title: "The level reached".into(),
-            note: format!(
-                "{}. What decided: {}.",
-                controls(&self.power_cuts).words(words),
-                legend(&all)
-            ),
+            title: captions::CUT_LEVELS.into(),
+            note: words::what_decided(&controls(&self.power_cuts), &all, words_of).into(),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -101,7 +95,7 @@ impl Report {
         let of = self.level(layer);
         Conclusion {
             text: of.words(&self.names()).into(),
-            claim: CLAIM.into(),
+            claim: captions::CUTS_CLAIM.into(),
             layer: layer.to_owned(),
             holds: of.verdict.holds(),
             evidence: self
@@ -114,17 +108,11 @@ impl Report {
 }
 
 /// How it was done.
-fn about(names: &[&str], layers: &[LayerReport]) -> String {
-    let about = "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.";
-    let container = "A container is not started again: its files are read from the host.";
+fn about(names: &[&str], layers: &[LayerReport]) -> Text {
     // A label may replace the name.
     let cut = |l: &&LayerReport| names.contains(&l.name.as_str());
     let mut cut = layers.iter().filter(cut);
-    if cut.any(|l| l.facts.is_container()) {
-        format!("{about} {container}")
-    } else {
-        about.into()
-    }
+    words::about_cuts(cut.any(|l| l.facts.is_container()))
 }
 
 /// The column of cuts that are not judged, where there are any.
@@ -146,12 +134,9 @@ impl NotJudged {
 
     /// A note that says what they are.
     pub(super) fn noted(&self, note: &str) -> String {
-        let what = "Not judged: this machine failed, which says nothing of the layer.";
-        if self.0 {
-            format!("{note} {what}")
-        } else {
-            note.into()
-        }
+        let what = self.0.then_some(captions::NOT_JUDGED);
+        let texts = [Some(note), what].into_iter().flatten();
+        texts.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -187,8 +172,8 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
         .chain(outcomes.iter().map(|o| o.words()))
         .chain(["error"]);
     DataTable {
-        title: "Records after all power cuts together".into(),
-        note: not_judged.noted("Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record."),
+        title: captions::CUT_RECORDS.title.into(),
+        note: not_judged.noted(captions::CUT_RECORDS.about),
         head: head.map(str::to_owned).collect(),
         rows: cut.iter().map(row).collect(),
     }
@@ -210,8 +195,8 @@ fn stack(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
         ]
     };
     Some(DataTable {
-        title: format!("{}: flushes at each storey", code(layer)),
-        note: "While all writers wrote, from the writer down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.".into(),
+        title: words::storeys(layer).into(),
+        note: captions::STOREYS.into(),
         head: ["storey", "cache", "flushes"].map(str::to_owned).to_vec(),
         rows: sum.storeys.iter().map(row).collect(),
     })
@@ -224,19 +209,15 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
     let row = |r: &layermark_model::witness::TimelineRecord| {
         let state = if r.kept { "kept" } else { "missing" };
         vec![
-            Cell::text(time(r.at_ms).to_string()),
+            Cell::text(words::time(r.at_ms)),
             Cell::count(r.sequence),
             Cell::count(r.block),
             Cell::text(state),
         ]
     };
     Some(DataTable {
-        title: format!(
-            "{}: the first lost record of `{}`",
-            code(layer),
-            worst.writer
-        ),
-        note: format!("Record {}: {}.", first.finding.sequence, first.finding.text),
+        title: words::first_lost(layer, &worst.writer).into(),
+        note: words::lost_record(&first.finding).into(),
         head: ["acknowledged", "record", "block", "after the cut"]
             .map(str::to_owned)
             .to_vec(),
@@ -351,11 +332,19 @@ mod tests {
         let (run, trials) = Sample::default().build();
         let mut report = Report::build(&run, &trials);
         let layers = &mut report.layers;
-        assert!(!about(&["native", "fuse"], layers).contains(words));
+        assert!(
+            !about(&["native", "fuse"], layers)
+                .to_string()
+                .contains(words)
+        );
         let fuse = layers.iter_mut().find(|l| l.name == "fuse").unwrap();
         let runtime = (layermark_model::CONTAINER.into(), "podman".into());
         fuse.facts.notes.extend([runtime]);
-        assert!(about(&["native", "fuse"], layers).contains(words));
-        assert!(!about(&["native"], layers).contains(words));
+        assert!(
+            about(&["native", "fuse"], layers)
+                .to_string()
+                .contains(words)
+        );
+        assert!(!about(&["native"], layers).to_string().contains(words));
     }
 }

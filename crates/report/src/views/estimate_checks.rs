@@ -7,7 +7,7 @@ use crate::{
         Cell, Conclusion, DataTable, Estimate, EstimateCheck, EstimateVerdict, Holds, Report,
         Section,
     },
-    words::estimate_checks::apart,
+    words::{captions, estimate_checks::apart},
 };
 
 /// The table. `None` if nothing was estimated and measured.
@@ -19,11 +19,11 @@ pub fn section(report: &Report) -> Option<Section> {
     let head = ["layer", "program", "estimate", "apart", ""];
     Some(Section {
         name: "estimate_checks".into(),
-        title: "Does the estimate say what the program loses?".into(),
-        about: "The program itself and its estimate were run in turn. Each has a ratio to the baseline, and the difference is how far the estimate's is from the program's. The estimate explains the program's loss if the whole interval of the difference is within the limit.".into(),
+        title: captions::ESTIMATES.title.into(),
+        about: captions::ESTIMATES.about.into(),
         is_answer: true,
         tables: vec![DataTable {
-            title: "Estimate and program".into(),
+            title: captions::ESTIMATE_TABLE.title.into(),
             note: String::new(),
             head: head.map(str::to_owned).to_vec(),
             rows: rows.iter().map(cells).collect(),

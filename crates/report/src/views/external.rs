@@ -4,20 +4,17 @@ use crate::{
     code_span::code,
     number,
     types::{Cell, DataTable, ExternalResults, ExternalRow, ImportComparison, ImportPair, Section},
-    words::{
-        Text,
-        external::{
-            NEWER_OVER_OLDER, NONE_IN_COMMON, NONE_MATCHES, imported, ours_over_theirs, read_from,
-            without,
-        },
-        text,
-    },
+    words::{Text, captions, external as words},
 };
 
 /// The part of the report that shows an import.
 pub fn section(of: &ExternalResults) -> Section {
-    let mut more: Vec<Text> = of.notes.iter().map(|note| imported(None, note)).collect();
-    more.extend(without("Without one of ours", &of.unmatched));
+    let mut more: Vec<Text> = of
+        .notes
+        .iter()
+        .map(|note| words::imported(None, note))
+        .collect();
+    more.extend(words::without("Without one of ours", &of.unmatched));
     let head = [
         "operation",
         "layer",
@@ -30,20 +27,20 @@ pub fn section(of: &ExternalResults) -> Section {
     let rows = of.rows.iter().map(cells).collect::<Vec<_>>();
     let (mut tables, mut remarks) = (Vec::new(), Vec::new());
     if rows.is_empty() {
-        remarks.push(NONE_MATCHES.to_owned());
+        remarks.push(words::NONE_MATCHES.to_owned());
         remarks.extend(more.into_iter().map(String::from));
     } else {
         tables.push(DataTable {
-            title: format!("Ours and {}", of.tool),
-            note: sentences(ours_over_theirs(of), &more),
+            title: words::ours_and(&of.tool).into(),
+            note: words::sentences(words::ours_over_theirs(of), &more).into(),
             head: head.map(str::to_owned).to_vec(),
             rows,
         });
     }
     Section {
-        name: format!("beside-{}", of.import),
-        title: format!("Beside {}", of.tool),
-        about: "Results of another program, read from its file.".into(),
+        name: ["beside-", &of.import].concat(),
+        title: words::beside(&of.tool).into(),
+        about: captions::IMPORTED.about.into(),
         is_answer: true,
         tables,
         remarks,
@@ -51,18 +48,9 @@ pub fn section(of: &ExternalResults) -> Section {
     }
 }
 
-/// A note of one text and of sentences that have no full stop.
-fn sentences(first: Text, more: &[Text]) -> String {
-    let more = more.iter().map(|text| text!("{text}."));
-    Text::joined(std::iter::once(first).chain(more), " ").into()
-}
-
 fn cells(row: &ExternalRow) -> Vec<Cell> {
     let show = |v: f64| shown(v, &row.unit);
-    let ours = row.interval.map_or_else(
-        || show(row.ours),
-        |[low, high]| format!("{} [{} to {}]", show(row.ours), show(low), show(high)),
-    );
+    let ours = number::ranged(row.ours, row.interval, show);
     vec![
         Cell::text(&row.point),
         Cell::text(code(&row.layer)),
@@ -83,30 +71,33 @@ fn shown(value: f64, unit: &str) -> String {
 
 /// Two imports next to each other, as a table.
 pub fn comparison(of: &ImportComparison) -> Section {
-    let mut more = vec![read_from("Older", &of.old), read_from("Newer", &of.new)];
+    let mut more = vec![
+        words::read_from("Older", &of.old),
+        words::read_from("Newer", &of.new),
+    ];
     for (which, side) in [("older", &of.old), ("newer", &of.new)] {
         let notes = side.notes.iter();
-        more.extend(notes.map(|text| imported(Some(which), text)));
+        more.extend(notes.map(|text| words::imported(Some(which), text)));
     }
-    more.extend(without("Only in the older", &of.only_old));
-    more.extend(without("Only in the newer", &of.only_new));
+    more.extend(words::without("Only in the older", &of.only_old));
+    more.extend(words::without("Only in the newer", &of.only_new));
     let head = ["operation", "older", "newer", "ratio", "differs in"];
     let tables = DataTable {
-        title: "Operations of both".into(),
-        note: sentences(NEWER_OVER_OLDER.into(), &more),
+        title: captions::TWO_IMPORTS.title.into(),
+        note: words::sentences(words::NEWER_OVER_OLDER.into(), &more).into(),
         head: head.map(str::to_owned).to_vec(),
         rows: of.rows.iter().map(pair_cells).collect(),
     };
     let is_empty = of.rows.is_empty();
     Section {
         name: "imports".into(),
-        title: format!("{} and {}", of.old.tool, of.new.tool),
-        about: "Two results of other programs.".into(),
+        title: words::both(&of.old.tool, &of.new.tool).into(),
+        about: captions::TWO_IMPORTS.about.into(),
         is_answer: true,
         tables: if is_empty { Vec::new() } else { vec![tables] },
         remarks: if is_empty {
             let more = more.into_iter().map(String::from);
-            std::iter::once(NONE_IN_COMMON.to_owned())
+            std::iter::once(words::NONE_IN_COMMON.to_owned())
                 .chain(more)
                 .collect()
         } else {

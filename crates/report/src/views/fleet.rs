@@ -4,27 +4,27 @@ use layermark_model::FleetPlace;
 
 use super::odd;
 use crate::{
-    code_span::code,
     number,
     types::{
         Axis, Cell, DataTable, Estimate, FleetCheck, FleetFound, FleetPoint, FleetStep, LineChart,
         Mark, Section, Series,
     },
+    words::{captions, fleet as words, odd::title as heading},
 };
 
 /// A check: the answer, a line for each host, where they differ, and how they are unlike.
 pub fn check(of: &FleetCheck) -> Section {
     let lines = of.hosts.iter();
-    let lines = lines.map(|host| format!("{}: {}", code(&host.name), host.text));
+    let lines = lines.map(|host| words::line(&host.name, &host.text).into());
     let compared = of.compared.as_ref();
     let mut tables = compared.map_or_else(Vec::new, |many| odd::section(many).tables);
     for table in &mut tables {
-        table.title = "Where the hosts differ".into();
+        table.title = captions::HOSTS.title.into();
     }
     let unlike = compared.into_iter().flat_map(|many| many.unlike.clone());
     Section {
         name: "fleet-check".into(),
-        title: format!("{}.", of.answer),
+        title: heading(&of.answer).into(),
         tables,
         remarks: lines.chain(unlike).chain(of.unlike.clone()).collect(),
         ..Section::default()
@@ -33,24 +33,15 @@ pub fn check(of: &FleetCheck) -> Section {
 
 /// A run: the answer, the curve of each point, and what the hosts do not have in common.
 pub fn run(of: &FleetFound) -> Section {
-    let curves = of.points.iter().map(|p| format!("{}: {}", p.label, p.text));
-    let slow = of.points.iter().filter_map(|p| {
-        let slow = p.slowest.as_ref()?;
-        let because = slow.because.as_ref().map(|why| format!("; {why}"));
-        Some(format!(
-            "{}: the slowest host is {}, {} beside the others{}",
-            p.label,
-            code(&slow.name),
-            number::times(&slow.ratio),
-            because.unwrap_or_default()
-        ))
-    });
+    let curves = of.points.iter().map(words::curve);
+    let slow = of.points.iter().filter_map(words::slowest);
     let lost = of.hosts.iter().filter(|h| h.lost);
-    let lost = lost.map(|h| format!("{}: {}", code(&h.name), h.text));
-    let remarks = curves.chain(slow).chain(lost).chain(of.unlike.clone());
+    let lost = lost.map(|h| words::line(&h.name, &h.text));
+    let remarks = curves.chain(slow).chain(lost).map(String::from);
+    let remarks = remarks.chain(of.unlike.clone());
     Section {
         name: "fleet".into(),
-        title: format!("{}.", of.answer),
+        title: heading(&of.answer).into(),
         tables: of.points.iter().map(table).collect(),
         remarks: remarks.collect(),
         charts: vec![chart(of)],
@@ -78,7 +69,7 @@ fn table(point: &FleetPoint) -> DataTable {
 
 fn row(step: &FleetStep) -> Vec<Cell> {
     let place = match step.place {
-        FleetPlace::Own => format!("{}, own disk", step.hosts),
+        FleetPlace::Own => words::on_own_disk(step.hosts).into(),
         FleetPlace::Share => step.hosts.to_string(),
     };
     if step.rounds == 0 {
@@ -103,13 +94,7 @@ fn row(step: &FleetStep) -> Vec<Cell> {
         seconds(step.last_done_s),
         Cell::number(number::hundredths(step.fairness), step.fairness),
         match step.at_once {
-            Some(false) => Cell::number(
-                format!(
-                    "{}: not proved at once",
-                    number::time(step.start_spread_s * 1e6)
-                ),
-                step.start_spread_s,
-            ),
+            Some(false) => Cell::number(words::not_at_once(step), step.start_spread_s),
             _ => seconds(step.start_spread_s),
         },
     ]
@@ -128,14 +113,10 @@ fn chart(of: &FleetFound) -> LineChart {
         });
         Series::along(&point.label, marks)
     });
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     LineChart {
-        title: "What the share gives to this many hosts at once".into(),
-        x: axis("hosts at once", "hosts"),
-        y: axis("all together", "ops/s"),
+        title: captions::SHARE.title.into(),
+        x: Axis::new("hosts at once", "hosts"),
+        y: Axis::new("all together", "ops/s"),
         series: series.collect(),
     }
 }

@@ -6,11 +6,11 @@ use layermark_model::Run;
 
 use crate::{
     Report,
-    code_span::{self, code},
+    code_span::code,
     number,
     statements::forecast::Terms,
     types::{Cell, DataTable, Forecast, ForecastRow, ResultRow, Section},
-    words::{Names, Text, Words},
+    words::{Names, Text, Words, captions, forecast as words},
 };
 
 /// Measured times of the points that decide a study's claims, a row for each point, with the forecast
@@ -37,7 +37,7 @@ pub fn beside(
         let forecast = forecast.rows.iter();
         let mut forecast = forecast.filter(|f| f.label == *label && f.layer == *layer);
         let text = match forecast.next() {
-            Some(f) => format!("{} ({})", number::time(us), number::time(f.forecast_us)),
+            Some(f) => words::with_forecast(us, f.forecast_us).into(),
             None => number::time(us),
         };
         Cell::number(text, us)
@@ -50,8 +50,8 @@ pub fn beside(
     let rows: Vec<_> = points.map(|p| row(&p.label)).collect();
     let some = !forecast.rows.is_empty() && !rows.is_empty();
     some.then(|| DataTable {
-        title: "Time of an execution".into(),
-        note: "In brackets: the forecast from the costs of its system calls.".into(),
+        title: captions::EXECUTION.title.into(),
+        note: captions::EXECUTION.about.into(),
         head: std::iter::once(String::new())
             .chain(layers.iter().map(|l| (*l).clone()))
             .collect(),
@@ -65,10 +65,9 @@ pub fn section(report: &Report) -> Option<Section> {
     if forecast.is_empty() {
         return None;
     }
-    let baseline = code_span::baseline(report.baseline());
-    let natively = code_span::in_baseline(&baseline);
+    let natively = String::from(report.names().natively());
     let table = DataTable {
-        title: "Forecast and measured time of steps".into(),
+        title: captions::FORECAST_TABLE.title.into(),
         note: String::new(),
         head: [
             "step",
@@ -91,11 +90,8 @@ pub fn section(report: &Report) -> Option<Section> {
     let remarks = unexplained.map(|row| row.text.clone());
     Some(Section {
         name: "forecast".into(),
-        title: "What the system calls of a step cost".into(),
-        about: format!(
-            "A forecast is {baseline}'s time, and for each system call the time that it takes longer in the layer, as `meta` and `file` measured it. The calls on the layer's files were counted in the layer native, with strace, in an execution that does not count. The gap is forecast over measured time, less 1. Beyond {} and outside the interval of the measured time, the calls do not explain it. Steps with a cold cache have no forecast.",
-            number::percent(ForecastRow::CLOSE)
-        ),
+        title: captions::FORECAST.title.into(),
+        about: words::about_forecasts(&report.names(), ForecastRow::CLOSE).into(),
         tables: (!forecast.rows.is_empty())
             .then_some(table)
             .into_iter()
@@ -107,7 +103,6 @@ pub fn section(report: &Report) -> Option<Section> {
 
 fn line(row: &ForecastRow, names: &Names) -> Vec<Cell> {
     let time = |us: f64| Cell::number(number::time(us), us);
-    let sign = if row.gap > 0.0 { "+" } else { "" };
     let calls = row
         .costly()
         .into_iter()
@@ -118,7 +113,7 @@ fn line(row: &ForecastRow, names: &Names) -> Vec<Cell> {
         time(row.native_us),
         time(row.forecast_us),
         time(row.measured_us),
-        Cell::number(format!("{sign}{}", number::percent(row.gap)), row.gap),
+        Cell::number(number::signed(row.gap, &number::percent(row.gap)), row.gap),
         Cell::text(Text::joined(calls, "; ").to_string()),
     ]
 }

@@ -3,11 +3,12 @@
 use crate::{
     Report,
     code_span::code,
-    number::{percent, sig3},
+    group,
+    number::{self, ranged, sig3},
     types::{
         Axis, Cell, DataTable, DepthCurve, DepthPoint, IopsRow, LineChart, Mark, Section, Series,
     },
-    views::by_work,
+    words::{Text, captions, charts::over_depth, depth as words, lists::said_of},
 };
 
 /// `None` without results of the workload.
@@ -15,7 +16,7 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.iops.is_empty() {
         return None;
     }
-    let families = by_work(&report.iops, |row| &row.what);
+    let families = group::by(&report.iops, |row| row.what.as_str());
     let mut tables = Vec::new();
     for (title, rows) in families {
         let percentiles = percentiles(title, &rows, report.level);
@@ -25,8 +26,8 @@ pub fn section(report: &Report) -> Option<Section> {
     tables.extend(knees(&report.depth_curves));
     Some(Section {
         name: "iops".into(),
-        title: "I/Os a second".into(),
-        about: "As in Iometer: response times are milliseconds of single I/Os over all workers. MiB/s counts 1,048,576 bytes and MB/s 1,000,000. %CPU is of the whole machine, interrupts included.".into(),
+        title: captions::IOPS.title.into(),
+        about: captions::IOPS.about.into(),
         is_answer: true,
         tables,
         charts: charts(&report.depth_curves),
@@ -49,16 +50,13 @@ fn table(title: &str, rows: &[&IopsRow]) -> DataTable {
         "%CPU",
         "IOPS/%CPU",
     ];
-    let mut note = String::new();
+    let note = if rated { captions::RATED } else { "" };
     if rated {
         head.extend(["service avg", "service max"]);
-        note =
-            "The response counts from when an I/O was due, service from when it was handed over."
-                .into();
     }
     DataTable {
         title: title.into(),
-        note,
+        note: note.into(),
         head: head.into_iter().map(str::to_owned).collect(),
         rows: rows.iter().map(|r| line(r, rated)).collect(),
     }
@@ -94,8 +92,8 @@ fn percentiles(what: &str, rows: &[&IopsRow], level: f64) -> Option<DataTable> {
         .collect();
     let head = ["layer", "depth", "avg", "p50", "p99", "p99.9", "p99.99"];
     (!known.is_empty()).then(|| DataTable {
-        title: format!("{what}: response time with {} intervals", percent(level)),
-        note: "Milliseconds, from resamples of the repeats.".into(),
+        title: words::percentiles(what, level).into(),
+        note: captions::PERCENTILES.into(),
         head: head.map(str::to_owned).to_vec(),
         rows: known.into_iter().map(|r| spans(r)).collect(),
     })
@@ -103,10 +101,7 @@ fn percentiles(what: &str, rows: &[&IopsRow], level: f64) -> Option<DataTable> {
 
 fn spans(row: &IopsRow) -> Vec<Cell> {
     let cell = |value: Option<f64>, interval: Option<[f64; 2]>| match (value, interval) {
-        (Some(value), Some([low, high])) => Cell::number(
-            format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
-            value,
-        ),
+        (Some(value), Some(ends)) => Cell::number(ranged(value, Some(ends), sig3), value),
         (Some(value), None) => Cell::bare(sig3(value), value),
         (None, _) => Cell::default(),
     };
@@ -122,12 +117,7 @@ fn spans(row: &IopsRow) -> Vec<Cell> {
 }
 
 fn whole(value: f64) -> Cell {
-    let text = if value >= 100.0 {
-        format!("{value:.0}")
-    } else {
-        sig3(value)
-    };
-    Cell::bare(text, value)
+    Cell::bare(number::whole(value), value)
 }
 
 fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
@@ -138,54 +128,41 @@ fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
             Some(vec![
                 Cell::text(code(&curve.layer)),
                 knee.iodepth.map_or_else(Cell::default, Cell::count),
-                Cell::text(format!("{}: {}", curve.what, knee.text)),
+                Cell::text(said_of(&curve.what.as_str().into(), &knee.text)),
             ])
         })
         .collect();
     (!rows.is_empty()).then(|| DataTable {
-        title: "Where a deeper queue stops paying".into(),
-        note: "The knee is where I/Os a second over the response time, Kleinrock's power, are greatest.".into(),
+        title: captions::KNEES.title.into(),
+        note: captions::KNEES.about.into(),
         head: ["layer", "knee at depth", ""].map(str::to_owned).to_vec(),
         rows,
     })
 }
 
 fn charts(curves: &[DepthCurve]) -> Vec<LineChart> {
-    let families = by_work(curves, |curve| &curve.what);
+    let families = group::by(curves, |curve| curve.what.as_str());
     families
         .iter()
         .flat_map(|(what, own)| {
+            let [rate, response] = over_depth(what);
             [
-                chart(
-                    &format!("I/Os a second over queue depth: {what}"),
-                    "I/Os a second",
-                    "ops/s",
-                    own,
-                    |p| p.iops,
-                ),
-                chart(
-                    &format!("Response time over queue depth: {what}"),
-                    "response time",
-                    "us",
-                    own,
-                    |p| p.response_ms * 1e3,
-                ),
+                chart(rate, "I/Os a second", "ops/s", own, |p| p.iops),
+                chart(response, "response time", "us", own, |p| {
+                    p.response_ms * 1e3
+                }),
             ]
         })
         .collect()
 }
 
 fn chart(
-    title: &str,
+    title: Text,
     label: &str,
     unit: &str,
     curves: &[&DepthCurve],
     of: fn(&DepthPoint) -> f64,
 ) -> LineChart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let series = |curve: &&DepthCurve| {
         let marks = curve.points.iter().map(|p| Mark {
             x: p.iodepth as f64,
@@ -196,8 +173,8 @@ fn chart(
     };
     LineChart {
         title: title.into(),
-        x: axis("queue depth", ""),
-        y: axis(label, unit),
+        x: Axis::new("queue depth", ""),
+        y: Axis::new(label, unit),
         series: curves.iter().map(series).collect(),
     }
 }

@@ -5,6 +5,7 @@ use layermark_model::{IozoneTable, iozone_tables};
 use crate::{
     Report, ResultRow,
     facts::size_table::{LayerTable, SizeTable, tables_of},
+    group,
 };
 
 /// Tables of file sizes and record sizes in whole kB (1,024 bytes).
@@ -56,7 +57,7 @@ pub struct TitledTable<'t, 'a> {
 pub fn table_sets<'t, 'a>(report: &'a Report, tests: &'t [SizeTable<'a>]) -> Vec<TableSet<'t, 'a>> {
     let mut sets: Vec<TableSet> = Vec::new();
     for layer in report.layers.iter().filter(|l| !l.control) {
-        let first = sets.len();
+        let mut own = Vec::new();
         for (place, IozoneTable { title, op, engine }) in (0..).zip(iozone_tables()) {
             let fits = |t: &&SizeTable| t.operation == op && own_title(t, tests) == engine;
             for (number, test) in tests.iter().filter(fits).enumerate() {
@@ -69,18 +70,17 @@ pub fn table_sets<'t, 'a>(report: &'a Report, tests: &'t [SizeTable<'a>]) -> Vec
                     test,
                     in_layer,
                 };
-                let known = sets[first..].iter_mut().find(|s| s.number == number);
-                match known {
-                    Some(set) => set.tables.push(table),
-                    None => sets.push(TableSet {
-                        layer: &layer.name,
-                        number,
-                        tables: vec![table],
-                    }),
-                }
+                own.push((number, table));
             }
         }
-        sets[first..].sort_by_key(|s| s.number);
+        let mut own = group::grouped(own);
+        own.sort_by_key(|(number, _)| *number);
+        let set = |(number, tables)| TableSet {
+            layer: &layer.name,
+            number,
+            tables,
+        };
+        sets.extend(own.into_iter().map(set));
     }
     sets
 }

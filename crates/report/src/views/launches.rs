@@ -9,7 +9,7 @@ use crate::{
     group,
     number::{self, Written},
     types::{Cell, DataTable, Section, Sequence, SequenceLevel, SequenceOfLayer},
-    views::rows,
+    words::{captions, result_line, series as words},
 };
 
 /// `None` where nothing was launched.
@@ -19,8 +19,8 @@ pub fn section(report: &Report) -> Option<Section> {
     }
     Some(Section {
         name: "launch".into(),
-        title: "Launches".into(),
-        about: "From just before the process is created to the event. Runs before and after a step are counted separately. The first run is set apart if it was cold and the others were not.".into(),
+        title: captions::LAUNCHES.title.into(),
+        about: captions::LAUNCHES.about.into(),
         is_answer: true,
         tables: vec![levels(report)],
         remarks: remarks(report),
@@ -35,8 +35,8 @@ fn time(ms: f64) -> Cell {
 }
 
 fn ends([low, high]: [f64; 2]) -> Cell {
-    let [low, high] = [low, high].map(|ms| number::time(ms * 1e3));
-    Cell::text(format!("{low} - {high}"))
+    let ends = [low, high].map(|ms| number::time(ms * 1e3));
+    Cell::text(ends.join(" - "))
 }
 
 /// A row for each level of each series.
@@ -47,7 +47,7 @@ fn levels(report: &Report) -> DataTable {
         "runs",
         "range",
         "time",
-        rows::BASELINE,
+        result_line::BASELINE,
         "ratio",
         "peak memory",
         "CPU",
@@ -62,7 +62,7 @@ fn levels(report: &Report) -> DataTable {
     }
     let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(report, s, l, served)));
     DataTable {
-        title: "Levels of all series".into(),
+        title: captions::LEVELS.title.into(),
         note: String::new(),
         head: head.into_iter().map(str::to_owned).collect(),
         rows: rows.collect(),
@@ -83,7 +83,7 @@ fn level(report: &Report, s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Ve
     let mut cells = vec![
         Cell::text(&s.label),
         Cell::text(code(&s.layer)),
-        Cell::number(format!("{}-{}", l.from, l.to), l.runs as f64),
+        Cell::number(words::runs(l), l.runs as f64),
         ends([l.min_ms, l.max_ms]),
         time(l.typical_ms),
         l.native_ms.map_or_else(Cell::default, time),
@@ -100,11 +100,7 @@ fn level(report: &Report, s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Ve
 /// The sentences of each series, with its name.
 fn remarks(report: &Report) -> Vec<String> {
     let all = report.series.iter().filter(|s| !s.says.is_empty());
-    let said = |s: &LaunchSeries| {
-        let layer = code(&s.layer);
-        format!("{} in {layer}: {}", s.label, s.says.join(". "))
-    };
-    all.map(said).collect()
+    all.map(|s| words::series(s).into()).collect()
 }
 
 fn every_launch(s: &LaunchSeries) -> DataTable {
@@ -121,21 +117,16 @@ fn every_launch(s: &LaunchSeries) -> DataTable {
         "processes",
         "layer restarted",
     ];
-    let by = if s.counted_by.is_empty() {
-        String::new()
-    } else {
-        format!("Counted by {}.", s.counted_by.join(", "))
-    };
     DataTable {
-        title: format!("Every launch: {} in {}", s.label, s.layer),
-        note: by,
+        title: words::every_launch(s).into(),
+        note: words::counted_by(s).into(),
         head: head.map(str::to_owned).to_vec(),
         rows: s.runs.iter().map(launch).collect(),
     }
 }
 
 fn launch(r: &LaunchRun) -> Vec<Cell> {
-    let since_the_run_began = |ms: f64| Cell::number(format!("{:.3} s", ms / 1e3), ms / 1e3);
+    let since_the_run_began = |ms: f64| Cell::number(words::since_start(ms), ms / 1e3);
     let some = |ms: Option<f64>| ms.map_or_else(Cell::default, time);
     vec![
         Cell::count(r.run as u64),
@@ -162,7 +153,7 @@ fn sequences(report: &Report) -> Vec<Sequence> {
     let all = group::grouped(keyed).into_iter().map(|(label, all)| {
         let of = match label {
             Some(label) => (label.to_owned(), "layer"),
-            None => (format!("All commands in {}", all[0].layer), "command"),
+            None => (words::all_commands(&all[0].layer).into(), "command"),
         };
         Sequence {
             title: of.0,

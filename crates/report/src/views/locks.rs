@@ -4,6 +4,7 @@ use crate::{
     code_span::code,
     number,
     types::{Cell, DataTable, LockRow, Report, Section},
+    words::captions,
 };
 
 /// The table. `None` if no lock was taken where another client could try it.
@@ -21,14 +22,11 @@ pub fn section(report: &Report) -> Option<Section> {
     ];
     Some(Section {
         name: "locks".into(),
-        title: "Do locks exclude two clients?".into(),
-        about: "One side of the layer's directory takes a lock and keeps it, and the other side, another client, \
-            tries to take it. Until then the other side can take it, and lets it go again. Where the other side was \
-            not asked, threads on one client may exclude each other and not those of another machine."
-            .into(),
+        title: captions::LOCKS.title.into(),
+        about: captions::LOCKS.about.into(),
         is_answer: true,
         tables: vec![DataTable {
-            title: "Locks of two clients".into(),
+            title: captions::LOCK_TABLE.title.into(),
             note: String::new(),
             head: head.map(str::to_owned).to_vec(),
             rows: report.locks.iter().map(cells).collect(),
@@ -40,7 +38,7 @@ pub fn section(report: &Report) -> Option<Section> {
 fn cells(row: &LockRow) -> Vec<Cell> {
     let refused = match row.tried {
         0 => Cell::text("-"),
-        n => Cell::number(format!("{} of {n}", row.excluded), row.excluded as f64),
+        n => Cell::number(number::some_of(row.excluded, n), row.excluded as f64),
     };
     vec![
         Cell::text(code(&row.layer)),

@@ -9,6 +9,7 @@ mod cost;
 mod durability;
 mod estimate_checks;
 pub mod external;
+mod figures;
 pub mod fleet;
 pub mod forecast;
 mod iops;
@@ -17,7 +18,6 @@ mod launches;
 mod locks;
 pub mod odd;
 mod programs;
-pub mod rows;
 mod scaling;
 mod seek;
 mod sequences;
@@ -67,17 +67,4 @@ impl Report {
         let study = study.chain(estimate_checks::section(self));
         study.chain(others).chain(beside).collect()
     }
-}
-
-/// Groups rows by work, in the order in which each work first appears.
-fn by_work<'a, R>(rows: &'a [R], work: impl Fn(&'a R) -> &'a str) -> Vec<(&'a str, Vec<&'a R>)> {
-    let mut works: Vec<(&str, Vec<&R>)> = Vec::new();
-    for row in rows {
-        let name = work(row);
-        match works.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, rows)) => rows.push(row),
-            None => works.push((name, vec![row])),
-        }
-    }
-    works
 }

@@ -1,22 +1,16 @@
 //! Several runs against each other, as a section: the answer, the results that differ, and a line for each run.
 
 use crate::{
-    code_span::code,
-    number,
     types::{Cell, DataTable, ManyRuns, ResultAmong, RunAmong, Section, Standing, ValueAmong},
+    words::{captions, odd as words},
 };
 
 /// The section.
 pub fn section(of: &ManyRuns) -> Section {
-    let line = |run: &RunAmong| {
-        let label = run.machine.label.as_deref();
-        let label = label.map(|label| format!(" ({label})"));
-        let (name, label) = (code(&run.name), label.unwrap_or_default());
-        format!("{name}{label}: {}", run.text)
-    };
+    let line = |run: &RunAmong| words::line(run).into();
     Section {
         name: "odd".into(),
-        title: format!("{}.", of.answer),
+        title: words::title(&of.answer).into(),
         tables: table(of).into_iter().collect(),
         remarks: of.runs.iter().map(line).chain(of.unlike.clone()).collect(),
         ..Section::default()
@@ -34,9 +28,8 @@ fn table(of: &ManyRuns) -> Option<DataTable> {
     let heads = ["operation", "layer"].map(str::to_owned).into_iter();
     let runs = of.runs.iter().map(|run| run.name.clone());
     (!rows.is_empty()).then(|| DataTable {
-        title: "Where the runs differ".into(),
-        note: "Each run's value over the mean of the others that are not odd; where runs are split, of all others."
-            .into(),
+        title: captions::ODD.title.into(),
+        note: captions::ODD.about.into(),
         head: heads.chain(runs).collect(),
         rows,
     })
@@ -58,5 +51,5 @@ fn cell(value: &ValueAmong) -> Cell {
         Standing::Split => "split",
         Standing::Unknown | Standing::NotCompared => "not decided",
     };
-    Cell::text(format!("{} {word}", number::times(ratio)))
+    Cell::text(words::ratio_and_word(ratio, word))
 }

@@ -7,12 +7,10 @@ use crate::{
     number,
     statements::programs::{ProgramAnswer, answers},
     types::{Cell, Conclusion, DataTable, Holds, Report, Section},
-    words::{Words, power_cuts::time},
+    words::{Words, captions, power_cuts::time, programs as words},
 };
 
 use super::durability::NotJudged;
-
-const CLAIM: &str = "keeps what the program acknowledged";
 
 impl Report {
     /// What each program lost in each layer.
@@ -24,11 +22,17 @@ impl Report {
         let answers = answers(cuts);
         Some(Section {
             name: "programs".into(),
-            title: "Does your program keep what it acknowledged?".into(),
-            about: "Each program worked alone in each layer, on a disk whose unflushed writes a power cut loses. It printed a line for each item that it had acknowledged, which was read outside the layer. After each cut its check looked for the items acknowledged before it.".into(),
+            title: captions::PROGRAMS.title.into(),
+            about: captions::PROGRAMS.about.into(),
             is_answer: true,
-            tables: [Some(losses(cuts)), firsts(cuts)].into_iter().flatten().collect(),
-            conclusions: answers.iter().map(|answer| self.program_conclusion(answer)).collect(),
+            tables: [Some(losses(cuts)), firsts(cuts)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            conclusions: answers
+                .iter()
+                .map(|answer| self.program_conclusion(answer))
+                .collect(),
             ..Section::default()
         })
     }
@@ -45,7 +49,7 @@ impl Report {
         let layer = layer.or(answer.open.first().map(|(cut, _)| *cut));
         Conclusion {
             text: answer.words(&self.names()).into(),
-            claim: CLAIM.into(),
+            claim: captions::PROGRAMS_CLAIM.into(),
             layer: layer.map(|cut| cut.layer.clone()).unwrap_or_default(),
             holds,
             evidence: Vec::new(),
@@ -65,22 +69,14 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
-        let orders = cut.orders.iter().map(|(order, cuts)| {
-            let cuts = number::count(*cuts as usize, "cut");
-            format!("{} ({cuts})", order.words())
-        });
-        row.push(Cell::text(orders.collect::<Vec<_>>().join("; ")));
+        row.push(Cell::text(words::orders(cut)));
         row.push(match cut.window_ns {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
-        let unseen = [
-            cut.unrecovered,
-            cut.unjudged,
-            cut.unchecked,
-            cut.lost_when_killed,
-        ];
-        row.extend(unseen.map(Cell::count));
+        row.push(Cell::count(cut.unrecovered));
+        row.extend(not_judged.cell(cut.unjudged));
+        row.extend([cut.unchecked, cut.lost_when_killed].map(Cell::count));
         let why = [
             &cut.uncut,
             &cut.unrecovered_why,
@@ -107,8 +103,8 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
     let after = ["check failed", "missing when killed", "remark"];
     let head = head.into_iter().chain(not_judged.head()).chain(after);
     DataTable {
-        title: "Items that programs acknowledged".into(),
-        note: not_judged.noted("The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut."),
+        title: captions::PROGRAM_ITEMS.title.into(),
+        note: not_judged.noted(captions::PROGRAM_ITEMS.about),
         head: head.map(str::to_owned).collect(),
         rows: cuts.iter().map(row).collect(),
     }
@@ -139,7 +135,7 @@ fn firsts(cuts: &[ProgramCut]) -> Option<DataTable> {
         "the check said",
     ];
     (!rows.is_empty()).then(|| DataTable {
-        title: "The first item that was lost".into(),
+        title: captions::PROGRAM_FIRSTS.into(),
         note: String::new(),
         head: head.map(str::to_owned).to_vec(),
         rows,

@@ -3,10 +3,10 @@
 use crate::{
     Report,
     code_span::code,
+    group,
     number::{self, sig3},
     types::{Axis, Cell, DataTable, LineChart, Mark, ScalingRow, Section, Series},
-    views::by_work,
-    words::scaling::{about_scaling, not_scaling},
+    words::{Text, captions, charts::over_cpus, scaling as words},
 };
 
 /// `None` if no work was done with several numbers of CPUs.
@@ -14,12 +14,12 @@ pub fn section(report: &Report) -> Option<Section> {
     if report.scaling.is_empty() {
         return None;
     }
-    let works = by_work(&report.scaling, |row| &row.what);
+    let works = group::by(&report.scaling, |row| row.what.as_str());
     let baseline = report.baseline();
     Some(Section {
         name: "scaling".into(),
-        title: "Scaling with CPUs".into(),
-        about: about_scaling(&report.names()).into(),
+        title: captions::SCALING.title.into(),
+        about: words::about_scaling(&report.names()).into(),
         tables: works
             .iter()
             .map(|(what, rows)| table(what, rows, baseline))
@@ -33,7 +33,7 @@ pub fn section(report: &Report) -> Option<Section> {
 }
 
 fn table(what: &str, rows: &[&ScalingRow], baseline: &str) -> DataTable {
-    let ratio = format!("ratio to {baseline}");
+    let ratio = String::from(words::ratio_to(baseline));
     let head = [
         "layer",
         "CPUs",
@@ -45,11 +45,11 @@ fn table(what: &str, rows: &[&ScalingRow], baseline: &str) -> DataTable {
     ];
     let not = rows.iter().filter_map(|r| {
         let why = r.not_scaling.as_ref()?;
-        Some(String::from(not_scaling(r, why)))
+        Some(words::not_scaling(r, why))
     });
     DataTable {
-        title: format!("Scaling: {what}"),
-        note: not.collect::<Vec<_>>().join(" "),
+        title: words::scaling(what).into(),
+        note: Text::joined(not, " ").into(),
         head: head.map(str::to_owned).to_vec(),
         rows: rows.iter().map(|r| line(r)).collect(),
     }
@@ -57,10 +57,7 @@ fn table(what: &str, rows: &[&ScalingRow], baseline: &str) -> DataTable {
 
 fn line(row: &ScalingRow) -> Vec<Cell> {
     let value = |v: f64| number::value(v, &row.unit);
-    let rate = match row.interval {
-        Some([low, high]) => format!("{} [{} to {}]", value(row.value), value(low), value(high)),
-        None => value(row.value),
-    };
+    let rate = number::ranged(row.value, row.interval, value);
     let some = |v: Option<f64>| v.map_or_else(|| Cell::text("-"), |v| Cell::bare(sig3(v), v));
     let ratio = row.ratio.as_ref();
     vec![
@@ -107,14 +104,10 @@ fn chart(what: &str, rows: &[&ScalingRow]) -> Option<LineChart> {
             }),
         )
     };
-    let axis = |label: &str| Axis {
-        label: label.into(),
-        unit: String::new(),
-    };
     Some(LineChart {
-        title: format!("Speed-up over CPUs: {what}"),
-        x: axis("CPUs"),
-        y: axis("speed-up"),
+        title: over_cpus(what).into(),
+        x: Axis::new("CPUs", ""),
+        y: Axis::new("speed-up", ""),
         series: layers.iter().map(of_layer).chain([ideal]).collect(),
     })
 }

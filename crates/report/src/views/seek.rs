@@ -4,8 +4,9 @@ use layermark_model::{Quantity, format_size};
 
 use crate::{
     facts::sweep::{self, Sweep},
-    number,
+    group, number,
     types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
+    words::{captions, charts::over_distance},
 };
 
 /// Results over one distance, in all layers.
@@ -20,8 +21,8 @@ pub fn section(results: &[ResultRow]) -> Option<Section> {
     }
     Some(Section {
         name: "seek".into(),
-        title: "Latency over the distance of a seek".into(),
-        about: "Time of a read that lies this far from the one before it.".into(),
+        title: captions::SEEK.title.into(),
+        about: captions::SEEK.about.into(),
         tables: sweeps.iter().map(table).collect(),
         charts: sweeps.iter().map(chart).collect(),
         ..Section::default()
@@ -29,13 +30,7 @@ pub fn section(results: &[ResultRow]) -> Option<Section> {
 }
 
 fn layers<'a>(sweep: &Distances<'a>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in sweep.members() {
-        if !names.contains(&row.layer.as_str()) {
-            names.push(&row.layer);
-        }
-    }
-    names
+    group::distinct(sweep.members().map(|row| row.layer.as_str()))
 }
 
 fn table(sweep: &Distances) -> DataTable {
@@ -55,8 +50,8 @@ fn table(sweep: &Distances) -> DataTable {
             .collect()
     };
     DataTable {
-        title: format!("Latency over distance: {}", sweep.describe()),
-        note: "Centres of the measurements; the values are microseconds.".into(),
+        title: over_distance(&sweep.describe()).into(),
+        note: captions::SEEK_TABLE.into(),
         head: std::iter::once("distance")
             .chain(layers.iter().copied())
             .map(str::to_owned)
@@ -78,15 +73,9 @@ fn chart(sweep: &Distances) -> LineChart {
         Series::along(layer, marks)
     };
     LineChart {
-        title: format!("Latency over distance: {}", sweep.describe()),
-        x: Axis {
-            label: "distance".into(),
-            unit: "B".into(),
-        },
-        y: Axis {
-            label: "time a read".into(),
-            unit: "us".into(),
-        },
+        title: over_distance(&sweep.describe()).into(),
+        x: Axis::new("distance", "B"),
+        y: Axis::new("time a read", "us"),
         series: layers(sweep).into_iter().map(series).collect(),
     }
 }

@@ -9,12 +9,10 @@ use crate::{
     code_span::code,
     statements::sequences::{SequenceAnswer, answers},
     types::{Cell, Conclusion, DataTable, Holds, Report, Section},
-    words::Words,
+    words::{Words, captions},
 };
 
 use super::durability::NotJudged;
-
-const CLAIM: &str = "keeps what POSIX or fsync(2) promises after sequences of operations";
 
 impl Report {
     /// What each layer lost of sequences of operations.
@@ -26,11 +24,17 @@ impl Report {
         let answers = answers(cuts);
         Some(Section {
             name: "sequences".into(),
-            title: "Does it keep sequences of operations?".into(),
-            about: "Each sequence was done in a directory of its own, on a disk whose unflushed writes a power cut loses. After each cut all of its files were looked at. `layermark durability reproducer SEQUENCE -l LAYER` prints one as a script; with `--after N` of its first operations, where it was lost when N of them were acknowledged.".into(),
+            title: captions::SEQUENCES.title.into(),
+            about: captions::SEQUENCES.about.into(),
             is_answer: true,
-            tables: [Some(sums(cuts)), losses(cuts)].into_iter().flatten().collect(),
-            conclusions: answers.iter().map(|a| self.sequence_conclusion(a)).collect(),
+            tables: [Some(sums(cuts)), losses(cuts)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            conclusions: answers
+                .iter()
+                .map(|a| self.sequence_conclusion(a))
+                .collect(),
             ..Section::default()
         })
     }
@@ -43,7 +47,7 @@ impl Report {
         };
         Conclusion {
             text: answer.words(&self.names()).into(),
-            claim: CLAIM.into(),
+            claim: captions::SEQUENCES_CLAIM.into(),
             layer: answer.layer.into(),
             holds,
             evidence: Vec::new(),
@@ -94,8 +98,8 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
     ];
     let head = head.into_iter().chain(not_judged.head()).chain(["remark"]);
     DataTable {
-        title: "Sequences of operations".into(),
-        note: not_judged.noted("Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is counted apart."),
+        title: captions::SEQUENCE_SUMS.title.into(),
+        note: not_judged.noted(captions::SEQUENCE_SUMS.about),
         head: head.map(str::to_owned).collect(),
         rows: cuts.iter().map(row).collect(),
     }
@@ -116,8 +120,8 @@ fn losses(cuts: &[SequenceCut]) -> Option<DataTable> {
         "found",
     ];
     (!rows.is_empty()).then(|| DataTable {
-        title: "What was lost of sequences".into(),
-        note: "Survived of the rest: which writes that no flush covers were on the disk after the cut. The smallest sequence of each layer is first.".into(),
+        title: captions::SEQUENCE_LOSSES.title.into(),
+        note: captions::SEQUENCE_LOSSES.about.into(),
         head: head.map(str::to_owned).to_vec(),
         rows,
     })

@@ -1,10 +1,9 @@
 //! Why a command is slow in layers, as a section: the answer, and a table of its calls.
 
 use crate::{
-    code_span::code,
     number,
     types::{Cell, DataTable, ForecastCall, Section, Why},
-    words::{Names, why::calls},
+    words::{Names, captions, why as words},
 };
 
 /// The section.
@@ -13,16 +12,11 @@ pub fn section(why: &Why) -> Section {
         baseline: &why.baseline,
     };
     let natively = String::from(names.natively());
-    let time = why.native_us.map(number::time);
-    let title = time.map_or_else(
-        || code(&why.command),
-        |time| format!("{}: {time} {natively}", code(&why.command)),
-    );
     let texts = why.layers.iter().map(|layer| layer.text.clone());
     let answer = std::iter::once(why.answer.clone());
     Section {
         name: "why".into(),
-        title,
+        title: words::title(why).into(),
         tables: table(why, &natively).into_iter().collect(),
         remarks: texts
             .chain(why.lacks.iter().cloned())
@@ -44,24 +38,19 @@ fn table(why: &Why, natively: &str) -> Option<DataTable> {
         };
         let costs = known.iter().map(|layer| of(&layer.calls));
         let made = Cell::bare(number::thousands(call.calls), call.calls);
-        let kind = Cell::text(calls(&call.kind));
+        let kind = Cell::text(words::calls(&call.kind));
         [kind, made].into_iter().chain(costs).collect()
     });
     let names = known.iter().map(|layer| layer.layer.clone());
     let head = ["calls", "number"].map(str::to_owned).into_iter();
     Some(DataTable {
-        title: "What its calls cost".into(),
-        note: format!("Each call, and all of them, more than {natively}."),
+        title: captions::CALLS.title.into(),
+        note: words::more_than(natively).into(),
         head: head.chain(names).collect(),
         rows: kinds.collect(),
     })
 }
 
 fn cost(call: &ForecastCall) -> Cell {
-    let text = format!(
-        "{} each, {}",
-        number::extra(call.each_us),
-        number::extra(call.sum_us)
-    );
-    Cell::number(text, call.sum_us)
+    Cell::number(words::each_and_all(call), call.sum_us)
 }

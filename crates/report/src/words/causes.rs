@@ -2,7 +2,7 @@
 
 use crate::{
     number,
-    types::{Cause, Distrust, InTrials, MountPlace, Setting, Sides},
+    types::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, Unproved},
     words::{Names, Text, Words, limits, text, waiting},
 };
 
@@ -153,11 +153,26 @@ impl Words for Distrust {
             Self::Cache(of) => in_trials("the cache was not as asked", *of),
             Self::CacheUnproved(of, why) => {
                 let unproved = in_trials("nothing proves that the cache was cold", *of);
-                text!("{unproved}: {why}")
+                text!("{unproved}: {}", why.words(names))
             }
             Self::DirectIgnored(of) => in_trials("O_DIRECT was accepted and ignored", *of),
             Self::OfBaseline(why) => text!("{}, {}", names.natively(), why.words(names)),
         }
+    }
+}
+
+impl Words for Unproved {
+    fn words(&self, _: &Names) -> Text {
+        let why = match self {
+            Self::NothingCounts => "nothing below it counts what was read",
+            Self::Others => "other programs may have read from the device meanwhile",
+            Self::NamesStayed => "the kernel's name caches could not be emptied",
+            Self::Served => {
+                "the program or machine that serves it may have answered from its memory"
+            }
+            Self::WithoutRoot => "without root the kernel's name caches cannot be emptied",
+        };
+        why.into()
     }
 }
 

@@ -148,7 +148,7 @@ impl Words for Contamination {
 }
 
 impl Words for Cache<'_> {
-    fn words(&self, _: &Names) -> Text {
+    fn words(&self, names: &Names) -> Text {
         let (all, unproved) = (self.all, self.unproved_trials);
         if all == 0 {
             return "no operation asks for a cold or warm cache".into();
@@ -164,7 +164,7 @@ impl Words for Cache<'_> {
         }
         if unproved > 0 {
             let each = self.unproved.iter();
-            let each = each.map(|(why, of)| format!("{} ({why})", layers(of)));
+            let each = each.map(|(why, of)| text!("{} ({})", layers(of), why.words(names)));
             let why = list(&each.collect::<Vec<_>>());
             parts.push(text!("not proved in {unproved}, in {why}"));
         }

@@ -81,6 +81,11 @@ pub fn about_models(level: f64, off: f64) -> Text {
     )
 }
 
+/// The head of a column of what a layer adds.
+pub fn more_than(baseline: &str) -> Text {
+    text!("more than {baseline}, an operation")
+}
+
 /// The limit of a model, bytes per second.
 pub fn at_most(rate: f64) -> Text {
     text!("at most {}", number::value(rate, "B/s"))

@@ -1,7 +1,7 @@
 //! Where a deeper queue stops paying.
 
 use crate::{
-    number::sig3,
+    number::{percent, sig3},
     statements::depth::{Bend, DepthBend},
     types::DepthPoint,
     words::{Names, Text, Words, text},
@@ -43,6 +43,11 @@ impl Words for Bend<'_> {
             }
         }
     }
+}
+
+/// The title of response times with intervals of this level.
+pub fn percentiles(what: &str, level: f64) -> Text {
+    text!("{what}: response time with {} intervals", percent(level))
 }
 
 /// `at 8 IOPS are 3 % more and a response takes 4.1 times as long`.

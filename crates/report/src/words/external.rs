@@ -91,6 +91,27 @@ pub fn ours_over_theirs(of: &ExternalResults) -> Text {
     )
 }
 
+/// The heading of results beside those of a program.
+pub fn beside(tool: &str) -> Text {
+    text!("Beside {tool}")
+}
+
+/// The title of their table.
+pub fn ours_and(tool: &str) -> Text {
+    text!("Ours and {tool}")
+}
+
+/// The heading of two imports.
+pub fn both(older: &str, newer: &str) -> Text {
+    text!("{older} and {newer}")
+}
+
+/// One text, and sentences that have no full stop.
+pub fn sentences(first: Text, more: &[Text]) -> Text {
+    let more = more.iter().map(|text| text!("{text}."));
+    Text::joined(std::iter::once(first).chain(more), " ")
+}
+
 /// `Older: fio 3.33 (2026-11-02), read from old.json`.
 pub fn read_from(which: &str, side: &ImportSide) -> Text {
     let when = when(side.measured.as_deref());

@@ -1,124 +1,116 @@
-//! Formats of figures.
+//! Notes on tables of figures, and their titles.
 
-use layermark_model::{FigureUnit, FigureValue, format_size};
+use layermark_model::FigureValue;
 
 use crate::{
     code_span::code,
-    number::{self, sig3},
+    number,
+    statements::figures::{OtherRounds, Peak, TableNote},
+    types::{FigureGroup, FigureRow},
+    words::{
+        Names, Text, Words,
+        figure_values::{fill, value},
+        lists::{layers, quoted},
+        text,
+    },
 };
 
-/// Converts seconds, microseconds, bytes, bytes per second and shares to the figure's unit.
-pub fn in_unit(unit: FigureUnit, value: f64) -> f64 {
-    match unit {
-        FigureUnit::Seconds | FigureUnit::Megabytes => value / 1e6,
-        FigureUnit::Megabits => value * 8.0 / 1e6,
-        FigureUnit::Mebibytes => value / f64::from(1 << 20),
-        FigureUnit::Percent | FigureUnit::WholePercent => 100.0 * value,
-        _ => value,
-    }
-}
-
-/// A value as text; empty if absent.
-pub fn value(unit: FigureUnit, value: Option<&FigureValue>) -> String {
-    match value {
-        None => String::new(),
-        Some(FigureValue::Number(value)) => number(unit, *value),
-        Some(FigureValue::Text(text)) if unit == FigureUnit::Name => code(text),
-        Some(FigureValue::Text(text)) => text.clone(),
-        Some(FigureValue::List(values)) if values.is_empty() && unit == FigureUnit::Cpus => {
-            "free".into()
-        }
-        Some(FigureValue::Names(names)) => names.join(", "),
-        Some(FigureValue::List(values)) => {
-            let each: Vec<String> = values.iter().map(|v| number(unit, *v)).collect();
-            each.join(",")
-        }
-    }
-}
-
-/// Whether a number of this unit is written without it, and the head of its column has it.
-pub fn is_bare(unit: FigureUnit) -> bool {
-    match unit {
-        FigureUnit::Whole
-        | FigureUnit::Megabits
-        | FigureUnit::WholePercent
-        | FigureUnit::Cpus
-        | FigureUnit::Number
-        | FigureUnit::Microseconds
-        | FigureUnit::Megabytes
-        | FigureUnit::Mebibytes
-        | FigureUnit::Percent
-        | FigureUnit::Text
-        | FigureUnit::Name => true,
-        // The number of a share is not in percent.
-        FigureUnit::Time
-        | FigureUnit::Seconds
-        | FigureUnit::Size
-        | FigureUnit::Kib
-        | FigureUnit::Share => false,
-    }
-}
-
-fn number(unit: FigureUnit, value: f64) -> String {
-    match unit {
-        FigureUnit::Whole | FigureUnit::Megabits | FigureUnit::WholePercent | FigureUnit::Cpus => {
-            format!("{value:.0}")
-        }
-        FigureUnit::Time => number::time(value),
-        FigureUnit::Seconds => number::time(value * 1e6),
-        FigureUnit::Size => format_size(value as u64),
-        FigureUnit::Kib => format!("{}K", (value as u64 + 512) / 1024),
-        FigureUnit::Share => format!("{:.1}", (value * 1000.0).floor() / 10.0),
-        FigureUnit::Number
-        | FigureUnit::Microseconds
-        | FigureUnit::Megabytes
-        | FigureUnit::Mebibytes
-        | FigureUnit::Percent
-        | FigureUnit::Text
-        | FigureUnit::Name => sig3(value),
-    }
-}
-
-/// Replaces each `{name}` in a text. Unknown names stay as they are.
-pub fn fill(text: &str, with: impl Fn(&str) -> Option<String>) -> String {
-    let mut filled = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        filled.push_str(before);
-        let Some((name, end)) = after.split_once('}') else {
-            filled.push('{');
-            rest = after;
-            continue;
+impl Words for TableNote<'_> {
+    fn words(&self, names: &Names) -> Text {
+        let with_all = |text: &str, all: &str| {
+            Text::from(fill(text, |name| (name == "all").then(|| all.to_owned())))
         };
-        filled.push_str(&with(name).unwrap_or_else(|| format!("{{{name}}}")));
-        rest = end;
+        match self {
+            Self::Differs(text, shown) => with_all(text, &number::list(shown)),
+            Self::Smallest(text, figure, least) => {
+                let least = FigureValue::Number(*least);
+                with_all(text, &value(figure.unit, Some(&least)))
+            }
+            Self::OfRow(text, group, row) => of_row(text, group, row),
+            Self::OtherRounds(rounds) => rounds.words(names),
+            Self::Average {
+                row,
+                numbers,
+                is_one_of_many,
+            } => {
+                let at = is_one_of_many.then(|| text!(" at {}", quoted(&row.label)));
+                let [average, typical] = [numbers.written(), number::Written::in_row(row)];
+                let [average, typical] = [average, typical].map(|r| r.map(|r| r.with_ends()));
+                text!(
+                    "On average an operation{} took {} in {}, {} {} in the same rounds, {}; the typical one {}.",
+                    at.unwrap_or_default(),
+                    numbers.time(),
+                    Text::code(&row.layer),
+                    names.natively(),
+                    numbers.baseline(),
+                    average.unwrap_or_default(),
+                    typical.unwrap_or_default()
+                )
+            }
+            Self::DeviceLeftOut(names) => text!(
+                "What the device counted is left out in {}: it was also in use while no layer worked.",
+                layers(names)
+            ),
+        }
     }
-    filled + rest
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A declared note on a row, with the row's layer and figures in place of their names.
+fn of_row(text: &str, group: &FigureGroup, row: &FigureRow) -> Text {
+    let figures = &group.declared.figures;
+    let filled = fill(text, |name| {
+        if name == "layer" {
+            return Some(code(&row.layer));
+        }
+        let figure = figures.iter().find(|f| f.name == name)?;
+        Some(value(figure.unit, row.values.get(name)))
+    });
+    filled.into()
+}
 
-    #[test]
-    fn names_in_braces_are_replaced_and_others_stay() {
-        let with = |name: &str| (name == "lost").then(|| "7 {sent}".to_owned());
-        assert_eq!(fill("{lost} of {sent}", with), "7 {sent} of {sent}");
-        assert_eq!(fill("no end: {lost", with), "no end: {lost");
+impl Words for OtherRounds<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let [least, most] = self.us;
+        let took = if least < most {
+            number::time_span([least, most])
+        } else {
+            number::time(least)
+        };
+        let of = self.label.map(|label| text!(" of {}", quoted(label)));
+        let (alone, both) = if self.with_control {
+            (" without its control's turns", ", with the control's")
+        } else {
+            ("", "")
+        };
+        text!(
+            "The row of {} has all its rounds{alone}. In those beside {}{both}, an operation{} took {took} there: the ratios compare these.",
+            Text::code(self.baseline),
+            layers(&self.layers),
+            of.unwrap_or_default()
+        )
     }
+}
 
-    #[test]
-    fn values_are_written_in_their_unit() {
-        let text = |unit, v: f64| value(unit, Some(&FigureValue::Number(in_unit(unit, v))));
-        assert_eq!(text(FigureUnit::Megabits, 1e9), "8000");
-        assert_eq!(text(FigureUnit::Percent, 0.25), "25.0");
-        assert_eq!(text(FigureUnit::Share, 0.98799), "98.7");
-        assert_eq!(text(FigureUnit::Kib, 65536.0), "64K");
-        assert_eq!(text(FigureUnit::Seconds, 1_500_000.0), "1.50 s");
-        let cpus = |cpus: &[f64]| value(FigureUnit::Cpus, Some(&FigureValue::List(cpus.into())));
-        assert_eq!(
-            (cpus(&[0.0, 2.0]), cpus(&[])),
-            ("0,2".into(), "free".into())
-        );
+impl Words for Peak<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Decided => "peak".into(),
+            Self::Open(next, axis) => text!("highest; not decided against {next} {axis}"),
+            Self::Last(axis) => text!("highest; more {axis} may reach more"),
+        }
     }
+}
+
+/// The title of a table of figures.
+pub fn table_title(group: &FigureGroup) -> String {
+    if group.declared.curve {
+        format!("{}: {}", group.declared.title, group.what)
+    } else {
+        group.what.clone()
+    }
+}
+
+/// The title of a chart of a rate over the setting of this name.
+pub fn chart_title(group: &FigureGroup, over: &str) -> String {
+    format!("{} over {over}: {}", group.declared.title, group.what)
 }

@@ -5,13 +5,46 @@ use crate::{
     statements::fleet::{
         CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
     },
-    types::{Estimate, FleetStep},
-    words::{Names, Text, Words, machine, text},
+    types::{Estimate, FleetPoint, FleetStep},
+    words::{
+        Names, Text, Words,
+        lists::{coded, said_of},
+        machine, text,
+    },
 };
 
-fn named(hosts: &[&str]) -> Text {
-    let names: Vec<Text> = hosts.iter().map(|host| Text::code(host)).collect();
-    list(&names).into()
+/// What is said of a host, with its name.
+pub fn line(host: &str, said: &str) -> Text {
+    said_of(&Text::code(host), said)
+}
+
+/// What the curve of a point shows.
+pub fn curve(of: &FleetPoint) -> Text {
+    said_of(&of.label.as_str().into(), &of.text)
+}
+
+/// The slowest host of a point, if there is one.
+pub fn slowest(of: &FleetPoint) -> Option<Text> {
+    let slow = of.slowest.as_ref()?;
+    let because = slow.because.as_ref().map(|why| text!("; {why}"));
+    Some(text!(
+        "{}: the slowest host is {}, {} beside the others{}",
+        of.label,
+        Text::code(&slow.name),
+        number::times(&slow.ratio),
+        because.unwrap_or_default()
+    ))
+}
+
+/// How far the starts of a step were apart, where its hosts are not proved to have worked at once.
+pub fn not_at_once(of: &FleetStep) -> Text {
+    let spread = number::time(of.start_spread_s * 1e6);
+    text!("{spread}: not proved at once")
+}
+
+/// Hosts that work on their own disks.
+pub fn on_own_disk(hosts: usize) -> Text {
+    text!("{hosts}, own disk")
 }
 
 impl Words for HostSays<'_> {
@@ -52,7 +85,7 @@ impl Words for CheckAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
         let lost = (!self.lost.is_empty()).then(|| {
             let were = number::verb(self.lost.len(), "was", "were");
-            text!("; {} {were} lost", named(&self.lost))
+            text!("; {} {were} lost", coded(&self.lost))
         });
         let lost = lost.unwrap_or_default();
         if !self.compared {
@@ -66,7 +99,7 @@ impl Words for CheckAnswer<'_> {
                 self.like
             ),
             [one] => text!("{} of {of} is the odd one{lost}", Text::code(one)),
-            odd => text!("{} of {of} are odd: {}{lost}", odd.len(), named(odd)),
+            odd => text!("{} of {of} are odd: {}{lost}", odd.len(), coded(odd)),
         }
     }
 }
@@ -188,21 +221,16 @@ impl Words for HostDiffers<'_> {
 impl Words for HostsUnlike<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Values(fact, groups) => {
-                let each = groups.iter();
-                let each = each
-                    .map(|(value, hosts)| text!("{} in {}", machine::value(*value), named(hosts)));
-                text!("{}: {}", machine::name(*fact), Text::joined(each, "; "))
-            }
+            Self::Values(fact, groups) => machine::values(*fact, groups),
             Self::Mounts(groups) => {
                 let each = groups.iter();
                 let each = each
-                    .map(|([fs, options], hosts)| text!("{fs} with {options} in {}", named(hosts)));
+                    .map(|([fs, options], hosts)| text!("{fs} with {options} in {}", coded(hosts)));
                 text!("mount of the share: {}", Text::joined(each, "; "))
             }
             Self::OneMachine(hosts) => text!(
                 "{} are on one machine, so they slow each other when they work at once",
-                named(hosts)
+                coded(hosts)
             ),
             Self::Clock(host, ahead) => {
                 let side = if *ahead > 0.0 { "ahead" } else { "behind" };

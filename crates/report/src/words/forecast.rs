@@ -8,6 +8,20 @@ use crate::{
     words::{Names, Text, Words, text},
 };
 
+/// How forecasts are made, and up to which gap the calls explain a time.
+pub fn about_forecasts(names: &Names, close: f64) -> Text {
+    text!(
+        "A forecast is {}'s time, and for each system call the time that it takes longer in the layer, as `meta` and `file` measured it. The calls on the layer's files were counted in the layer native, with strace, in an execution that does not count. The gap is forecast over measured time, less 1. Beyond {} and outside the interval of the measured time, the calls do not explain it. Steps with a cold cache have no forecast.",
+        names.baseline(),
+        number::percent(close)
+    )
+}
+
+/// A measured time with its forecast, both in microseconds.
+pub fn with_forecast(us: f64, forecast_us: f64) -> Text {
+    text!("{} ({})", number::time(us), number::time(forecast_us))
+}
+
 impl Words for StepForecast<'_> {
     /// `` `git status` in `sshfs`: 9,412 stat at +310 us = 2.9 s of the forecast's 3.1 s``, and what the calls do
     /// not explain.
@@ -129,6 +143,28 @@ fn work(operations: &[&str], sync: &str) -> Option<Text> {
 
 impl Words for CallAdvice<'_> {
     fn words(&self, _: &Names) -> Text {
-        text!("{}: {}.", self.row.text, self.what)
+        text!("{}: {}.", self.row.text, instead(self.kind))
+    }
+}
+
+/// What to do about many calls of a kind; empty for an unknown one.
+pub fn instead(kind: &str) -> &'static str {
+    match kind {
+        "stat" => {
+            "ask for fewer names there (for git: core.untrackedCache and core.fsmonitor), or keep large trees in another place"
+        }
+        "open" => "open fewer files there, or keep what is only read in another place",
+        "list" => "list fewer directories there",
+        "create" => {
+            "create fewer files there: unpack in another place, or keep them in one archive"
+        }
+        "unlink" => "remove fewer files one by one there: keep what is made anew in another place",
+        "set-attr" => {
+            "leave owner, mode and times of files as they are (for tar: -m --no-same-owner --no-same-permissions)"
+        }
+        "read" => "read larger pieces there, or keep what is only read in another place",
+        "write" => "write larger pieces there",
+        "flush" => "flush less often there: put more changes into one commit",
+        _ => "",
     }
 }

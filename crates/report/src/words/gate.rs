@@ -3,12 +3,28 @@
 use crate::{
     number::{self, count, list, verb},
     statements::gate::{FailedGates, Held, Lacks, Repeated},
-    types::Estimate,
+    types::{Estimate, GateState},
     words::{Names, Text, Words, text},
 };
 
 /// More layers are only counted.
 const LISTED: usize = 3;
+
+/// An outcome in a word.
+pub fn state(of: GateState) -> &'static str {
+    match of {
+        GateState::Passed => "passed",
+        GateState::Failed => "failed",
+        GateState::Undecided => "cannot be told",
+    }
+}
+
+/// How many gates have which outcome, as a heading.
+pub fn counted(counts: &[(usize, GateState)]) -> Text {
+    let each = counts.iter();
+    let each: Vec<Text> = each.map(|(n, of)| text!("{n} {}", state(*of))).collect();
+    text!("Gates: {}", list(&each))
+}
 
 impl Words for Held<'_> {
     /// `slower: 1.25x (1.21-1.29), at most 1.10x is allowed`.

@@ -1,7 +1,11 @@
 //! Why work was not measured.
 
+use layermark_model::brief;
+
 use crate::{
+    number::{count, list},
     statements::left_out::{Hint, Reason},
+    types::LeftOut,
     words::{Names, Text, Words, text},
 };
 
@@ -22,6 +26,43 @@ impl Words for Reason<'_> {
             Self::Ended => "the run ended before it was measured".into(),
         }
     }
+}
+
+/// What was left out in a layer: some points, or all of it.
+pub fn of_layer(left: &LeftOut, points: &[&str]) -> Text {
+    let points: Vec<Text> = points.iter().map(|point| Text::code(point)).collect();
+    let points = (!points.is_empty()).then(|| text!(" ({})", list(&points)));
+    let points = points.unwrap_or_default();
+    // The reason first: a cell may end before the last of many points.
+    text!("{}: {}{points}", Text::code(&left.layer), left.reason)
+}
+
+/// The reason, and what to do about it.
+pub fn with_hint(left: &LeftOut) -> Text {
+    match &left.hint {
+        Some(hint) => text!("{}; hint: {hint}", left.reason),
+        None => left.reason.as_str().into(),
+    }
+}
+
+/// What was left out for a reason, with the number of points in each layer, and the hint last: `a, b (2 operations each):
+/// what is missing; hint: COMMAND`.
+pub fn by_reason(left: &LeftOut, layers: &[(&str, usize)]) -> Text {
+    let first = layers.first().map_or(0, |(_, points)| *points);
+    let is_equal = layers.len() > 1 && first > 0 && layers.iter().all(|(_, n)| *n == first);
+    let named = layers.iter().map(|(name, points)| match points {
+        n if is_equal || *n == 0 => Text::from(*name),
+        n => text!("{name} ({})", count(*n, "operation")),
+    });
+    let named = Text::joined(named, ", ");
+    let each = is_equal.then(|| text!(" ({} each)", count(first, "operation")));
+    let hint = left.hint.as_ref().map(|hint| text!("; hint: {hint}"));
+    text!(
+        "{named}{}: {}{}",
+        each.unwrap_or_default(),
+        brief(&left.reason),
+        hint.unwrap_or_default()
+    )
 }
 
 impl Words for Hint<'_> {

@@ -71,6 +71,17 @@ pub fn first_of<T>(items: &[T], words: impl Fn(&T) -> Text) -> Text {
     list(&names).into()
 }
 
+/// All names, as code spans.
+pub fn coded(names: &[&str]) -> Text {
+    let names: Vec<Text> = names.iter().map(|name| Text::code(name)).collect();
+    list(&names).into()
+}
+
+/// What is said of something that is called so: `` `fuse`: it is slower ``.
+pub fn said_of(name: &Text, said: &str) -> Text {
+    text!("{name}: {said}")
+}
+
 /// A label in curly quotes, because labels contain commas and spaces.
 pub fn quoted(label: &str) -> Text {
     text!("\u{201c}{label}\u{201d}")

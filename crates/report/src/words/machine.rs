@@ -1,11 +1,11 @@
 //! What a run ran on, and how it ended.
 
-use layermark_model::RunStatus;
+use layermark_model::{Machine, RunStatus};
 
 use crate::{
     facts::machine::{FactValue, MachineFact},
     number,
-    words::{Text, text},
+    words::{Text, lists::coded, text},
 };
 
 /// The name of a fact, as a head.
@@ -54,6 +54,25 @@ pub fn value(of: FactValue) -> Text {
         FactValue::Name("") => "unknown".into(),
         known => cell(known),
     }
+}
+
+/// A fact that is not the same of all hosts or runs: each value, and of which.
+pub fn values(of: MachineFact, groups: &[(FactValue, Vec<&str>)]) -> Text {
+    let each = groups.iter();
+    let each = each.map(|(known, names)| text!("{} in {}", value(*known), coded(names)));
+    text!("{}: {}", name(of), Text::joined(each, "; "))
+}
+
+/// A machine in one line.
+pub fn line(of: &Machine) -> Text {
+    text!(
+        "{}, {} CPUs, {}, kernel {}; {}.",
+        of.cpu,
+        of.cpus,
+        of.os,
+        of.kernel,
+        of.base
+    )
 }
 
 /// How a run ended, if it did.

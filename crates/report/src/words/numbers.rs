@@ -35,9 +35,10 @@ use crate::{
     },
     types::{
         Average, Cause, ChangePoint, CostRow, DepthPoint, Distrust, Estimate, EstimateCheck,
-        EstimateVerdict, FewerBytes, ForecastCall, ForecastRow, GateRow, GateState, InTrials,
-        LateFlushes, LaunchLevel, LaunchRun, MountPlace, Report, ResultRow, ServedBy, Setting,
-        Sides, SlowOperations, Stalls, Standings, TwoKinds, Verdict, WaitedIn, Withheld,
+        EstimateVerdict, FewerBytes, FirstApart, ForecastCall, ForecastRow, GateRow, GateState,
+        InTrials, LateFlushes, LaunchLevel, LaunchRun, MountPlace, Report, ResultRow, ServedBy,
+        Setting, Sides, SlowOperations, Stalls, Standings, TwoKinds, Unproved, Verdict, WaitedIn,
+        Withheld,
     },
     words::{Names, Text, Words},
 };
@@ -133,8 +134,16 @@ fn plain(text: &Text) -> String {
     words.collect::<String>().replace("fsync(2)", "fsync")
 }
 
-/// How marked words begin that are commands, a field of the JSON or a setting, and no names.
-const COMMANDS: [&str; 4] = ["layermark ", "--", "schema", "cache=unsafe"];
+/// How marked words begin that are commands, a field of the JSON, a setting or a test of iozone's, and no names.
+const COMMANDS: [&str; 7] = [
+    "layermark ",
+    "--",
+    "schema",
+    "cache=unsafe",
+    "min_ms",
+    "fwrite",
+    "re-fwrite",
+];
 
 /// Fails if a sentence says a number that neither its data nor `derived` has, or a name that its data has not.
 fn check(words: &Text, data: &impl Debug, derived: &[f64]) {
@@ -198,6 +207,7 @@ macro_rules! variants {
 mod answers;
 mod cut_levels;
 mod fleet;
+mod lines;
 mod sequences;
 mod studies;
 
@@ -287,6 +297,16 @@ fn settings_and_reasons_of_distrust() {
         Distrust::LayerLost, Distrust::WrongData(_), Distrust::UnknownPlace, Distrust::Cache(_),
         Distrust::CacheUnproved(..), Distrust::DirectIgnored(_), Distrust::UnlikePrograms(_),
         Distrust::BaselineSkipsFlush, Distrust::OfBaseline(_));
+    let (place_of, whys) = variants!(Unproved:
+        Unproved::NothingCounts, Unproved::Others, Unproved::NamesStayed, Unproved::Served, Unproved::WithoutRoot);
+    let all = [
+        Unproved::NothingCounts,
+        Unproved::Others,
+        Unproved::NamesStayed,
+        Unproved::Served,
+        Unproved::WithoutRoot,
+    ];
+    each(plain_data(all), place_of, whys);
     hundred(|d| {
         let below = MountPlace::Below(PathBuf::from("/srv"));
         let all = [
@@ -310,7 +330,7 @@ fn settings_and_reasons_of_distrust() {
             Distrust::WrongData(d.n()),
             Distrust::UnknownPlace,
             Distrust::Cache(cache),
-            Distrust::CacheUnproved(unproved, "nothing counts"),
+            Distrust::CacheUnproved(unproved, Unproved::NothingCounts),
             Distrust::DirectIgnored(direct),
             Distrust::UnlikePrograms("a and b".into()),
             Distrust::BaselineSkipsFlush,
@@ -647,7 +667,7 @@ fn forecasts() {
         check(&terms.words(&NAMES), &row, &[]);
         let advice = CallAdvice {
             row: &row,
-            what: "ask less",
+            kind: "stat",
         };
         check(&advice.words(&NAMES), &row, &[]);
         let untraced = Untraced {
@@ -686,6 +706,9 @@ fn series_of_launches_and_depths() {
         SeriesFinding::WaitedForIo { .. }, SeriesFinding::Traced(..),
         SeriesFinding::NotTraced(_));
     let (bend, bends) = variants!(Bend<'_>: Bend::Beyond(_), Bend::At { .. });
+    let (apart, aparts) = variants!(FirstApart: FirstApart::Cold, FirstApart::FarSlower);
+    let all = [FirstApart::Cold, FirstApart::FarSlower];
+    each(plain_data(all), apart, aparts);
     let (run, trials) = layermark_testkit::sample::launches(&[1400.0; 6]);
     let launches = Report::build(&run, &trials).series.remove(0).runs;
     hundred(|d| {

@@ -3,12 +3,29 @@
 use crate::{
     number::{self, amount, count, list},
     statements::odd::{Coverage, NotAmong, OddAnswer, OddAt, RunSays, Unlike},
-    words::{Names, Text, Words, alike, machine, text},
+    types::{Estimate, RunAmong},
+    words::{
+        Names, Text, Words, alike,
+        lists::{coded, said_of},
+        machine, text,
+    },
 };
 
-fn named(runs: &[&str]) -> Text {
-    let names: Vec<Text> = runs.iter().map(|run| Text::code(run)).collect();
-    list(&names).into()
+/// What is said of a run, with its name and its machine's label.
+pub fn line(run: &RunAmong) -> Text {
+    let label = run.machine.label.as_deref();
+    let label = label.map(|label| text!(" ({label})")).unwrap_or_default();
+    said_of(&text!("{}{label}", Text::code(&run.name)), &run.text)
+}
+
+/// An answer as a heading.
+pub fn title(answer: &str) -> Text {
+    text!("{answer}.")
+}
+
+/// A ratio to the other runs, and what it makes of the run.
+pub fn ratio_and_word(ratio: &Estimate, word: &str) -> Text {
+    text!("{} {word}", number::times(ratio))
 }
 
 impl Words for OddAt<'_> {
@@ -139,12 +156,7 @@ impl Words for NotAmong<'_> {
 impl Words for Unlike<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Values(fact, groups) => {
-                let each = groups.iter();
-                let each = each
-                    .map(|(value, runs)| text!("{} in {}", machine::value(*value), named(runs)));
-                text!("{}: {}", machine::name(*fact), Text::joined(each, "; "))
-            }
+            Self::Values(fact, groups) => machine::values(*fact, groups),
             Self::NoBaseline => {
                 "not all runs have the same baseline, so a change of the machine is in every ratio"
                     .into()
@@ -152,10 +164,10 @@ impl Words for Unlike<'_> {
             Self::Untrusted(run, id, store) => alike::not_trustworthy(&Text::code(run), id, store),
             Self::Unfinished(run, status) => alike::not_complete(&Text::code(run), *status),
             Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy),
-            Self::SetUpOnce(runs) => alike::set_up_once(&named(runs)),
+            Self::SetUpOnce(runs) => alike::set_up_once(&coded(runs)),
             Self::SkipsFlush(runs) => text!(
                 "flushes do not wait for the disk in {}, and those of other runs do",
-                named(runs)
+                coded(runs)
             ),
         }
     }

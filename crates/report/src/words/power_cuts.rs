@@ -1,19 +1,53 @@
 //! What power cuts show.
 
-use layermark_model::witness::ClosedFiles;
+use layermark_model::witness::{ClosedFiles, WitnessFinding};
 
 use crate::{
     number::{count, list},
-    statements::power_cuts::{
-        ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts,
+    statements::{
+        cut_levels::LevelReached,
+        power_cuts::{ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts},
     },
-    words::{Names, Text, Words, text},
+    words::{Names, Text, Words, captions, cut_levels::legend, text},
 };
 
 /// `12:00:03.413 UTC`.
 pub fn time(ms: i64) -> Text {
     let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
     text!("{}", at.strftime("%H:%M:%S.%3f UTC"))
+}
+
+/// How it was done: with a container, its files were looked at from the host.
+pub fn about_cuts(with_container: bool) -> Text {
+    let container = with_container.then(|| captions::CUT_CONTAINER.into());
+    Text::joined(
+        [captions::CUTS.about.into()].into_iter().chain(container),
+        " ",
+    )
+}
+
+/// What the controls showed, and which levels decided.
+pub fn what_decided(controls: &Controls, levels: &[LevelReached], names: &Names) -> Text {
+    text!(
+        "{}. What decided: {}.",
+        controls.words(names),
+        legend(levels)
+    )
+}
+
+/// Flushes of a layer, from the writer to the disk.
+pub fn storeys(layer: &str) -> Text {
+    text!("{}: flushes at each storey", Text::code(layer))
+}
+
+/// Records around the first one that a writer lost in a layer.
+pub fn first_lost(layer: &str, writer: &str) -> Text {
+    text!("{}: the first lost record of `{writer}`", Text::code(layer))
+}
+
+/// What was found of a record.
+pub fn lost_record(of: &WitnessFinding) -> Text {
+    text!("Record {}: {}.", of.sequence, of.text)
 }
 
 impl Words for PowerCuts<'_> {

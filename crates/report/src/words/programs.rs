@@ -8,6 +8,15 @@ use crate::{
     words::{Names, Text, Words, lists, text},
 };
 
+/// Which items were lost, and after how many cuts.
+pub fn orders(of: &ProgramCut) -> Text {
+    let orders = of.orders.iter().map(|(order, cuts)| {
+        let cuts = count(*cuts as usize, "cut");
+        text!("{} ({cuts})", order.words())
+    });
+    Text::joined(orders, "; ")
+}
+
 impl Words for ProgramAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
         let program = Text::code(self.program);

@@ -7,6 +7,9 @@ use crate::{
     words::{Names, Text, Words, text},
 };
 
+/// What the sign of stalls says of a ratio.
+pub const STALLS: &str = "a few operations take so long that the average is far from it";
+
 /// Slow operations get a single time if their longest is at most this much longer than their
 /// shortest.
 const ALIKE: f64 = 1.25;

@@ -1,10 +1,13 @@
 //! Whether a directory can be relied on.
 
 use crate::{
-    build::quote,
     number::{self, count},
     statements::safe::{SafeAdvice, SafeBecause, SafeSecond},
-    words::{Names, Text, Words, text},
+    words::{
+        Names, Text, Words,
+        commands::{self, quote},
+        text,
+    },
 };
 
 impl Words for SafeBecause<'_> {
@@ -106,7 +109,7 @@ impl Words for SafeAdvice<'_> {
                 let run = store.find(run);
                 text!(
                     "see what happened: {}",
-                    Text::code(&format!("layermark report {run} --full"))
+                    Text::code(&commands::report(&run, "--full"))
                 )
             }
         }

@@ -26,6 +26,16 @@ pub fn about_scaling(names: &Names) -> Text {
     )
 }
 
+/// The title of a table of this work.
+pub fn scaling(what: &str) -> Text {
+    text!("Scaling: {what}")
+}
+
+/// The head of a column of ratios.
+pub fn ratio_to(baseline: &str) -> Text {
+    text!("ratio to {baseline}")
+}
+
 /// Why the figures of a row show no scaling.
 pub fn not_scaling(row: &ScalingRow, why: &str) -> Text {
     let layer = Text::code(&row.layer);

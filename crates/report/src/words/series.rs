@@ -3,7 +3,7 @@
 use crate::{
     number::{self, thousands},
     statements::series::{CallKind, SeriesFinding, TracedCalls},
-    types::ChangePoint,
+    types::{ChangePoint, FirstApart, LaunchLevel, LaunchSeries},
     words::{Names, Text, Words, text},
 };
 
@@ -39,6 +39,49 @@ impl Words for SeriesFinding<'_> {
             Self::NotTraced(untraced) => {
                 text!("no launch was traced: {}", untraced.words(names))
             }
+        }
+    }
+}
+
+/// What a series says, with its name.
+pub fn series(of: &LaunchSeries) -> Text {
+    let (layer, said) = (Text::code(&of.layer), of.says.join(". "));
+    text!("{} in {layer}: {said}", of.label)
+}
+
+/// Runs of a level: `2-9`.
+pub fn runs(of: &LaunchLevel) -> Text {
+    text!("{}-{}", of.from, of.to)
+}
+
+/// When a launch began or ended, from milliseconds: `12.034 s`.
+pub fn since_start(ms: f64) -> Text {
+    text!("{:.3} s", ms / 1e3)
+}
+
+/// All launches of a series.
+pub fn every_launch(of: &LaunchSeries) -> Text {
+    text!("Every launch: {} in {}", of.label, of.layer)
+}
+
+/// What counted them; empty if nothing did.
+pub fn counted_by(of: &LaunchSeries) -> Text {
+    if of.counted_by.is_empty() {
+        return Text::default();
+    }
+    text!("Counted by {}.", of.counted_by.join(", "))
+}
+
+/// All commands of a layer beside each other.
+pub fn all_commands(layer: &str) -> Text {
+    text!("All commands in {layer}")
+}
+
+impl Words for FirstApart {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Cold => "cold, by its page faults and reads from the disk".into(),
+            Self::FarSlower => "far slower than those that follow".into(),
         }
     }
 }

@@ -224,22 +224,6 @@ fn between(row: &ResultRow, baseline: &Text) -> Text {
     text!("between {} and {}", side(low), side(high))
 }
 
-/// The note next to the verdict in a table, which already shows the interval.
-pub fn note(row: &ResultRow) -> Text {
-    if let Some(why) = &row.withheld {
-        return why.as_str().into();
-    }
-    match (row.steady, row.margin, row.more_blocks) {
-        (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),
-        (.., Some(n)) => text!("no interval yet: {} missing", count(n, "repeat")),
-        _ if row.probably.is_some() => {
-            "by the weaker rule: one such word in twenty is wrong".into()
-        }
-        (_, Some(margin), _) => within(margin),
-        _ => Text::default(),
-    }
-}
-
 /// `no difference beyond 7 %`, from the margin.
 pub fn within(margin: f64) -> Text {
     if margin >= AS_FACTOR - 1.0 {

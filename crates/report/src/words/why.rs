@@ -3,7 +3,7 @@
 use crate::{
     number,
     statements::why::{Answer, CallCost, SlowCommand, UseInstead, WithoutCommand},
-    types::Verdict,
+    types::{ForecastCall, Verdict, Why},
     words::{Names, Text, Words, text},
 };
 
@@ -21,6 +21,29 @@ pub fn calls(kind: &str) -> &str {
         "flush" => "flushes",
         other => other,
     }
+}
+
+/// The command, and its time natively if that is known.
+pub fn title(why: &Why) -> Text {
+    let command = Text::code(&why.command);
+    let names = Names {
+        baseline: &why.baseline,
+    };
+    match why.native_us {
+        Some(us) => text!("{command}: {} {}", number::time(us), names.natively()),
+        None => command,
+    }
+}
+
+/// What the costs of calls are.
+pub fn more_than(natively: &str) -> Text {
+    text!("Each call, and all of them, more than {natively}.")
+}
+
+/// What a kind of calls costs.
+pub fn each_and_all(call: &ForecastCall) -> Text {
+    let [each, all] = [call.each_us, call.sum_us].map(number::extra);
+    text!("{each} each, {all}")
 }
 
 impl Words for CallCost<'_> {

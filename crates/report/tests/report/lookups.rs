@@ -10,7 +10,7 @@ const CRATES: [&str; 6] = ["cli", "lab", "layers", "model", "report", "store"];
 /// Views of one workload, which may name it and its own parameters.
 const VIEWS: [&str; 4] = [
     "cli/src/launch.rs",
-    "report/src/facts/fidelity.rs",
+    "report/src/statements/fidelity.rs",
     "report/src/facts/iops.rs",
     "report/src/facts/launch.rs",
 ];

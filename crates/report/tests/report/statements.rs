@@ -73,6 +73,235 @@ const MAKES: [&str; 6] = [
     "format!", "text!", "write!", "writeln!", "concat!", "push_str",
 ];
 
+/// Code outside `words/` and `render/` that makes a text which is no sentence, or has one, each with what it is.
+const NO_SENTENCES: [(&str, &str, &str); 9] = [
+    (
+        "build.rs",
+        "CARGO_PKG_VERSION",
+        "the program's name and version",
+    ),
+    ("build.rs", "{t:.0}", "a timestamp"),
+    ("build.rs", "as TOML", "a comment in place of a plan"),
+    ("page/charts/mod.rs", "var(--c", "a colour of CSS"),
+    ("page/charts/paper.rs", "", "attributes of SVG"),
+    ("page/charts/svg.rs", "", "elements of SVG, and their ids"),
+    ("page/charts/surface.rs", "DrawingId", "an id of SVG"),
+    (
+        "page/sign.rs",
+        "",
+        "the table of signs, each with its meaning",
+    ),
+    ("types/mod.rs", "{kind}{n}", "an id of the JSON"),
+];
+
+/// Fields of the JSON that hold sentences.
+const SENTENCES: [&str; 32] = [
+    "about",
+    "advice",
+    "answer",
+    "because",
+    "brief",
+    "caveats",
+    "configured",
+    "differences",
+    "fidelity",
+    "first_apart",
+    "headline",
+    "hint",
+    "lacks",
+    "loses",
+    "note",
+    "notes",
+    "not_scaling",
+    "only_new",
+    "only_old",
+    "reason",
+    "reasons",
+    "remarks",
+    "says",
+    "served_because",
+    "suspicion",
+    "text",
+    "title",
+    "unlike",
+    "unmatched",
+    "untrusted",
+    "window",
+    "withheld",
+];
+
+/// Fields that hold names of layers, claims and kinds of work, ids, units, commands, times of day, errors of other programs and texts of the user.
+const NAMES: [&str; 51] = [
+    "baseline",
+    "claim",
+    "command",
+    "counted_by",
+    "dir",
+    "disturbed_by",
+    "ended",
+    "engine",
+    "error",
+    "estimate",
+    "evidence",
+    "file",
+    "file_system",
+    "flags",
+    "gate",
+    "generated_by",
+    "head",
+    "id",
+    "import",
+    "kind",
+    "label",
+    "layer",
+    "left_out",
+    "level",
+    "measured",
+    "metric",
+    "mounted",
+    "name",
+    "of",
+    "old_name",
+    "operation",
+    "parameters",
+    "plan",
+    "plan_toml",
+    "point",
+    "program",
+    "ready",
+    "reference",
+    "replay",
+    "result",
+    "run",
+    "run_version",
+    "schema",
+    "spec",
+    "started",
+    "state",
+    "time",
+    "tool",
+    "unit",
+    "what",
+    "workload",
+];
+
+/// The name of a field that holds text, alone, in a list or where it is known.
+fn text_field(line: &str) -> Option<&str> {
+    let (name, kind) = line.strip_prefix("pub ")?.split_once(": ")?;
+    let kind = kind.trim_end_matches(',');
+    matches!(kind, "String" | "Option<String>" | "Vec<String>").then_some(name)
+}
+
+/// Whether code compares a sentence, or chooses by one.
+fn asks_a_sentence(line: &str) -> bool {
+    let ends = |code: &str, field: &str| {
+        let code = code.trim_end().trim_end_matches(".as_str()");
+        let code = code.trim_end_matches(".as_deref()");
+        code.strip_suffix(field)
+            .is_some_and(|before| before.ends_with('.'))
+    };
+    let begins = |code: &str| {
+        let code = code.trim_start().trim_start_matches(['&', '*']);
+        let path: String = code
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.'))
+            .collect();
+        let field = path
+            .trim_end_matches(".as_str")
+            .trim_end_matches(".as_deref");
+        SENTENCES.iter().any(|name| ends(field, name))
+    };
+    let sides = |of: &str| line.split(of).map(str::to_owned).collect::<Vec<_>>();
+    let compared = ["==", "!="].iter().any(|sign| {
+        let sides = sides(sign);
+        let is_one =
+            |pair: &[String]| SENTENCES.iter().any(|name| ends(&pair[0], name)) || begins(&pair[1]);
+        sides.windows(2).any(is_one)
+    });
+    // Whether there is one at all is no question about what it means.
+    let chosen = line.split_once("match ").is_some_and(|(_, of)| {
+        let of = of.trim_end_matches('{').trim_end();
+        let is_text = of.ends_with(".as_str()") || of.ends_with(".as_deref()");
+        is_text && SENTENCES.iter().any(|name| ends(of, name))
+    });
+    compared || chosen
+}
+
+/// What compares a sentence although it does not ask what it means, each with the reason.
+const EQUAL_TEXTS: [(&str, &str, &str); 2] = [
+    ("types/safe.rs", "a.answer == verdict", "it is a verdict"),
+    (
+        "render/markdown/brief.rs",
+        "match table.title",
+        "whether there is a title",
+    ),
+];
+
+/// The report is the JSON contract, so its sentences are strings. Nobody asks one what it means.
+#[test]
+fn no_sentence_of_the_report_is_compared() {
+    assert!(asks_a_sentence("if row.untrusted == other.untrusted {"));
+    assert!(asks_a_sentence("match row.text.as_str() {"));
+    assert!(asks_a_sentence("|a| wanted != &a.text"));
+    assert!(!asks_a_sentence(
+        "if row.label == other.label && row.text.len() > 3 {"
+    ));
+    let mut fields = 0;
+    for (file, lines) in files("types") {
+        for name in lines.iter().filter_map(|line| text_field(line)) {
+            let is_sentence = SENTENCES.contains(&name);
+            let is_name = NAMES.contains(&name);
+            assert!(
+                is_sentence != is_name,
+                "{file}: `{name}` is a sentence or a name, and one list says so"
+            );
+            fields += 1;
+        }
+    }
+    assert!(fields > 150, "{fields}");
+    let mut used = Vec::new();
+    for (file, lines) in files("") {
+        for line in lines.iter().filter(|line| asks_a_sentence(line)) {
+            let mut known = EQUAL_TEXTS.iter();
+            let at = known.position(|(of, part, _)| *of == file && line.contains(part));
+            used.push(at.unwrap_or_else(|| panic!("{file}: {line}: ask the data behind it")));
+        }
+    }
+    for (n, (file, _, why)) in EQUAL_TEXTS.iter().enumerate() {
+        assert!(used.contains(&n), "nothing in {file} compares: {why}");
+    }
+}
+
+/// A literal of more words than the head of a column has.
+fn has_sentence(line: &str) -> bool {
+    const LONGEST_HEAD: usize = 6;
+    let is_long = |text: &&str| text.split_whitespace().count() > LONGEST_HEAD;
+    literals(line).iter().any(is_long)
+}
+
+#[test]
+fn only_words_has_sentences() {
+    assert!(has_sentence(
+        r#"about: "Time of a read that lies this far.","#
+    ));
+    assert!(!has_sentence(r#""lost what POSIX or fsync(2) promises","#));
+    let mut used = Vec::new();
+    for (file, lines) in files("") {
+        if ["words/", "render/"].iter().any(|of| file.starts_with(of)) || file == "numerals.rs" {
+            continue;
+        }
+        let makes = |l: &&String| MAKES.iter().any(|way| l.contains(way)) || has_sentence(l);
+        for line in lines.iter().filter(makes) {
+            let mut known = NO_SENTENCES.iter();
+            let at = known.position(|(of, part, _)| *of == file && line.contains(part));
+            used.push(at.unwrap_or_else(|| panic!("{file}: {line}: say it in words/")));
+        }
+    }
+    for (n, (file, part, what)) in NO_SENTENCES.iter().enumerate() {
+        assert!(used.contains(&n), "nothing in {file} is {what}: {part}");
+    }
+}
+
 /// What compares runs, holds them to gates and answers questions about them: statements, no sentences.
 const ANSWERS: [&str; 7] = [
     "compare/alike.rs",
@@ -83,20 +312,6 @@ const ANSWERS: [&str; 7] = [
     "safe.rs",
     "why.rs",
 ];
-
-/// Facts and studies have the words of statements, and fixed notes, but format no text of their own.
-#[test]
-fn facts_and_studies_write_no_text() {
-    for folder in ["facts", "statements", "studies", "compare"] {
-        let all = files(folder);
-        assert!(all.len() > 2, "{folder}: {}", all.len());
-        for (file, lines) in all {
-            let makes = |l: &&String| MAKES.iter().any(|way| l.contains(way));
-            let bad: Vec<&String> = lines.iter().filter(makes).collect();
-            assert!(bad.is_empty(), "{file}: {bad:#?}");
-        }
-    }
-}
 
 /// Lines of these that write a text that is no sentence of theirs.
 const WRITTEN: [(&str, &str, &str); 2] = [
@@ -203,7 +418,10 @@ const FORMS: [(&str, &str); 7] = [
         "the parameters of a command scan, stored as NAME=VALUE",
     ),
     ("words/code_span.rs", "Markdown's marks around code"),
-    ("words/figures.rs", "the names in braces of a declared note"),
+    (
+        "words/figure_values.rs",
+        "the names in braces of a declared note",
+    ),
     (
         "words/number.rs",
         "the digits of a number that is being written",
@@ -257,6 +475,26 @@ fn there_is_one_matrix_of_cells() {
     let mut makers = with("MatrixCell::new(");
     makers.sort_unstable();
     assert_eq!(makers, ["page/matrix.rs", "page/sizes.rs"]);
+}
+
+/// Two rows have a verdict on a ratio. One holds a `Comparison`, and the other makes it of its fields, whose order the JSON
+/// contract has. The answer to `why` repeats the verdict of a row.
+#[test]
+fn a_verdict_on_a_ratio_is_a_comparison() {
+    let having = |what: &str| -> Vec<String> {
+        let all = files("types").into_iter();
+        let has = |lines: &[String]| lines.iter().any(|line| line.starts_with(what));
+        let mut found: Vec<String> = all.filter(|(_, l)| has(l)).map(|(file, _)| file).collect();
+        found.sort_unstable();
+        found
+    };
+    let own = having("pub verdict: Verdict");
+    assert_eq!(
+        own,
+        ["types/comparison.rs", "types/result.rs", "types/why.rs"]
+    );
+    let held = having("pub comparison: Comparison");
+    assert_eq!(held, ["types/alternative.rs"]);
 }
 
 /// A new finding is a variant, its rule and its words: no other code knows which findings there are.

@@ -32,44 +32,37 @@ const fn bytes(operation: &'static str) -> Source {
     }
 }
 
-/// A kind of call, the sources of its cost, and what to do about it.
+/// A kind of call, and the sources of its cost.
 pub struct Kind {
     pub id: &'static str,
     /// Several: of different sizes.
     sources: &'static [Source],
-    pub advice: &'static str,
 }
 
 pub const KINDS: [Kind; 9] = [
     Kind {
         id: "stat",
         sources: &[whole("stat")],
-        advice: "ask for fewer names there (for git: core.untrackedCache and core.fsmonitor), or keep large trees in another place",
     },
     Kind {
         id: "open",
         sources: &[whole("open-stat")],
-        advice: "open fewer files there, or keep what is only read in another place",
     },
     Kind {
         id: "list",
         sources: &[whole("list")],
-        advice: "list fewer directories there",
     },
     Kind {
         id: "create",
         sources: &[whole("create")],
-        advice: "create fewer files there: unpack in another place, or keep them in one archive",
     },
     Kind {
         id: "unlink",
         sources: &[whole("unlink")],
-        advice: "remove fewer files one by one there: keep what is made anew in another place",
     },
     Kind {
         id: "set-attr",
         sources: &[whole("set-attr")],
-        advice: "leave owner, mode and times of files as they are (for tar: -m --no-same-owner --no-same-permissions)",
     },
     Kind {
         id: "read",
@@ -80,7 +73,6 @@ pub const KINDS: [Kind; 9] = [
             },
             bytes("read"),
         ],
-        advice: "read larger pieces there, or keep what is only read in another place",
     },
     Kind {
         id: "write",
@@ -91,7 +83,6 @@ pub const KINDS: [Kind; 9] = [
             },
             bytes("write"),
         ],
-        advice: "write larger pieces there",
     },
     Kind {
         id: "flush",
@@ -100,7 +91,6 @@ pub const KINDS: [Kind; 9] = [
             without: Some("small-write"),
             ..whole("small-write")
         }],
-        advice: "flush less often there: put more changes into one commit",
     },
 ];
 
@@ -222,7 +212,14 @@ pub fn lacking(missing: &[&Kind]) -> Option<[Vec<&'static str>; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Estimate;
+    use crate::{types::Estimate, words::forecast::instead};
+
+    #[test]
+    fn every_kind_of_call_has_its_advice() {
+        for kind in &KINDS {
+            assert!(!instead(kind.id).is_empty(), "{}", kind.id);
+        }
+    }
 
     #[test]
     fn a_cost_lies_between_those_of_known_sizes() {

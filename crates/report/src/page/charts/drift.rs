@@ -9,7 +9,10 @@ use super::{
     Chart, ChartGroup, Key, Table,
     svg::{self, DrawingId},
 };
-use crate::{Report, ResultRow, TrialRow, TrustItem, TrustState, number};
+use crate::{
+    Report, ResultRow, TrialRow, TrustItem, TrustState, number,
+    words::{captions, charts as words},
+};
 
 /// Most dots of a drawing. With more trials every second, third and so on is drawn; the lines use
 /// all.
@@ -44,8 +47,8 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         .map(|(n, layer)| chart(n, layer, names[0], &dots))
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
-        title: "Throughput during the run".into(),
-        hint: format!("Of the layers whose speed changed during the run. Each dot is a measurement against the median of its own operation and layer; the line joins the medians of the repeats. A line that climbs or falls while that of {} stays means that the layer drifts.", report.baseline()),
+        title: captions::DRIFT.into(),
+        hint: words::about_drift(report.baseline()).into(),
         charts,
     })
 }
@@ -173,16 +176,16 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
     // A single outlying trial must not flatten all others.
     let (low, high) = (low.max(0.4) - 0.02, high.min(1.6) + 0.02);
     let id = DrawingId::nth("drift", n);
-    let title = format!("{layer}: throughput during the run");
+    let title = String::from(words::drift(layer));
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
         .with_height(230.0)
         .with_y_axis_min(low)
         .with_y_axis_max(high)
         .with_clamp_axis()
-        .with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(|v| {
-            format!("{:.0} %", v * 100.0)
-        })))
+        .with_y_tick_format(TickFormat::Custom(std::sync::Arc::new(
+            number::whole_percent,
+        )))
         .with_x_label("seconds since the run began")
         .with_reference_line(
             ReferenceLine::horizontal(1.0)
@@ -194,23 +197,7 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
         .iter()
         .filter(|d| d.layer == layer && (d.speed < low || d.speed > high))
         .count();
-    let beyond = if away > 0 {
-        format!(
-            " {} outside the drawing.",
-            number::count(away, "measurement")
-        )
-    } else {
-        String::new()
-    };
-    let thinned = if every > 1 {
-        format!(" One measurement of {every} is drawn.")
-    } else {
-        String::new()
-    };
-    let description = format!(
-        "Speed of each measurement against the median of its operation, over time, in {}.{beyond}{thinned} The table below has the repeats.",
-        number::count(own.len(), "repeat")
-    );
+    let description = String::from(words::of_drift(own.len(), away, every));
     Chart {
         svg: svg::draw(id, &title, &description, plots, layout),
         title,

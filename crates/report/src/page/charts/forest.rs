@@ -16,6 +16,7 @@ use crate::{
     facts::{size_table, stalls},
     number::{self, Written},
     page::matrix::Matrix,
+    words::charts as words,
 };
 
 /// Smallest span of the axis, so that noise does not look like a difference.
@@ -53,7 +54,7 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         let rows = drawn.iter().map(|r| (r.label.clone(), *r));
         vec![Forest {
             n: 0,
-            title: format!("{one}: cost against {baseline}"),
+            title: words::cost_against(baseline, Some(one)).into(),
             rows: rows.collect(),
         }]
     } else {
@@ -68,7 +69,7 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         let points = report.points().into_iter().enumerate();
         let of = points.map(|(n, point)| Forest {
             n,
-            title: format!("{point}: cost against {baseline}"),
+            title: words::cost_against(baseline, Some(point)).into(),
             rows: of(point),
         });
         of.collect()
@@ -78,20 +79,9 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
     let left_out = forests.len().saturating_sub(MOST);
     forests.truncate(MOST);
     let charts: Vec<Chart> = forests.iter().map(|f| f.chart(report)).collect();
-    let more = match left_out {
-        0 => String::new(),
-        n => format!(
-            " {} with smaller differences.",
-            number::count(n, "more operation")
-        ),
-    };
     (!charts.is_empty()).then(|| ChartGroup {
-        title: format!("Cost against {baseline}"),
-        hint: format!(
-            "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. An axis ends at a factor of 10; what lies beyond is an arrow with its number. The largest difference comes first.{more}",
-            number::percent(report.level),
-            number::percent(report.delta)
-        ),
+        title: words::cost_against(baseline, None).into(),
+        hint: words::about_ratios(report.level, report.delta, left_out).into(),
         charts,
     })
 }
@@ -145,10 +135,7 @@ impl Forest<'_> {
             .with_x_axis_min(low)
             .with_x_axis_max(high)
             .with_x_tick_format(TickFormat::Custom(Arc::new(number::tick)))
-            .with_x_label(format!(
-                "time an operation / {} (log scale)",
-                report.baseline()
-            ))
+            .with_x_label(String::from(words::ratio_axis(report.baseline())))
             .with_shaded_region(band);
         for decade in CUT.into_iter().filter(|at| *at > low && *at < high) {
             layout = layout.with_reference_line(
@@ -203,12 +190,12 @@ impl Forest<'_> {
                 colour,
             );
             let times = Written::in_row(row).map(|r| r.times()).unwrap_or_default();
-            let right = match () {
-                () if estimate > high => Some(format!("{times} \u{2192}")),
+            let right: Option<String> = match () {
+                () if estimate > high => Some(words::beyond(&times, true).into()),
                 () => (to > high).then(|| "\u{2192}".into()),
             };
-            let left = match () {
-                () if estimate < low => Some(format!("\u{2190} {times}")),
+            let left: Option<String> = match () {
+                () if estimate < low => Some(words::beyond(&times, false).into()),
                 () => (from < low).then(|| "\u{2190}".into()),
             };
             let y = (self.rows.len() - n) as f64 - LOWER / ROW;
@@ -231,25 +218,14 @@ impl Forest<'_> {
             let of = self.rows.iter().filter(|(_, r)| r.verdict == verdict);
             of.count()
         };
-        let stalls = self
-            .rows
-            .iter()
-            .filter(|(_, r)| !stalls::sign(r).is_empty());
-        let stalls = match stalls.count() {
-            0 => String::new(),
-            n => format!(
-                " {n} of usual times alone, marked {} in the table: {}.",
-                stalls::SIGN,
-                stalls::MEANING
-            ),
+        let rows = self.rows.iter();
+        let stalls = rows.filter(|(_, r)| !stalls::sign(r).is_empty());
+        let drawn = words::DrawnRatios {
+            all: self.rows.len(),
+            verdicts: [Verdict::Same, Verdict::Slower, Verdict::Faster].map(having),
+            stalls: stalls.count(),
         };
-        format!(
-            "Forest plot of {}: {} the same as {baseline}, {} slower, {} faster.{stalls} The table below has every figure.",
-            number::count(self.rows.len(), "ratio"),
-            having(Verdict::Same),
-            having(Verdict::Slower),
-            having(Verdict::Faster)
-        )
+        drawn.words(baseline).into()
     }
 
     fn table(&self) -> Table {

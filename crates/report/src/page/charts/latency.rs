@@ -4,8 +4,8 @@ use super::{Chart, ChartGroup, SERIES, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::latency::SLOWER,
-    number,
     types::{Axis, LineChart, Mark, Series},
+    words::{captions, charts as words},
 };
 
 /// Fewest marks of a line.
@@ -17,17 +17,11 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
     let points = report.points().into_iter().enumerate();
     let drawn = points.filter_map(|(n, point)| chart(report, n, point));
     let mut charts: Vec<Chart> = drawn.collect();
-    let more = match charts.len().saturating_sub(MOST) {
-        0 => String::new(),
-        n => format!(" {} not drawn.", number::count(n, "more operation")),
-    };
+    let left_out = charts.len().saturating_sub(MOST);
     charts.truncate(MOST);
     (!charts.is_empty()).then(|| ChartGroup {
-        title: "Latency of single operations".into(),
-        hint: format!(
-            "The share of operations that take longer than a time, from the histograms of all measurements. A line ends where ten operations are left; both axes are logarithmic. Of each operation {} and the slowest layers, at most {SERIES}.{more}",
-            report.baseline()
-        ),
+        title: captions::LATENCY.into(),
+        hint: words::about_latency(report.baseline(), SERIES, left_out).into(),
         charts,
     })
 }
@@ -50,14 +44,10 @@ fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
         first.then(usual(b).total_cmp(&usual(a)))
     });
     rows.truncate(SERIES);
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let drawn = LineChart {
-        title: format!("{point}: latency"),
-        x: axis("latency", "us"),
-        y: axis("take longer", "share"),
+        title: words::latency(point).into(),
+        x: Axis::new("latency", "us"),
+        y: Axis::new("take longer", "share"),
         series: rows
             .iter()
             .map(|r| Series::along(&r.layer, marks(r)))

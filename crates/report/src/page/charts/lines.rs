@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ScatterPlot, TickFormat};
-use layermark_model::format_size;
 
 use super::{
     Chart, ChartGroup, Key, Table, colour,
@@ -12,6 +11,7 @@ use super::{
 use crate::{
     number,
     types::{LineChart, Mark, Section, Series},
+    words::charts as words,
 };
 
 /// Markers of lines, and their SVG in a legend.
@@ -39,10 +39,7 @@ pub fn group(section: &Section, level: f64) -> Option<ChartGroup> {
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
         title: section.title.clone(),
-        hint: format!(
-            "Marks are the centres of the measurements, bands their {} intervals where there are enough; both axes are logarithmic.",
-            number::percent(level)
-        ),
+        hint: words::about_lines(level).into(),
         charts,
     })
 }
@@ -79,15 +76,13 @@ pub fn draw(id: DrawingId, chart: &LineChart) -> Chart {
         .with_x_axis_max((last + 0.3).ceil())
         .with_x_tick_step(step)
         .with_x_tick_format(TickFormat::Custom(Arc::new(move |v| {
-            value(v.exp2(), &x_unit)
+            number::on_axis(v.exp2(), &x_unit)
         })))
-        .with_y_tick_format(TickFormat::Custom(Arc::new(move |v| value(v, &unit))))
+        .with_y_tick_format(TickFormat::Custom(Arc::new(move |v| {
+            number::on_axis(v, &unit)
+        })))
         .with_x_label(&chart.x.label);
-    let description = format!(
-        "Line chart of {} over {}. The table below has every figure.",
-        number::count(legend.len(), "line"),
-        chart.x.label
-    );
+    let description = String::from(words::of_lines(legend.len(), &chart.x.label));
     let head = ["", &chart.x.label, &chart.y.label, "from", "to"];
     Chart {
         svg: svg::draw(id, &chart.title, &description, plots, layout),
@@ -97,19 +92,6 @@ pub fn draw(id: DrawingId, chart: &LineChart) -> Chart {
             head: head.map(str::to_owned).to_vec(),
             rows,
         },
-    }
-}
-
-/// A value in the unit of its axis.
-fn value(v: f64, unit: &str) -> String {
-    match unit {
-        // A plain number, such as a queue depth.
-        "" if (v - v.round()).abs() < 1e-6 => format!("{v:.0}"),
-        "B" => format_size(v.round() as u64),
-        "us" => number::time(v),
-        "s" => number::time(v * 1e6),
-        "share" => format!("{} %", number::tick(v * 100.0)),
-        other => number::value(v, other),
     }
 }
 
@@ -142,11 +124,11 @@ fn drawing(n: usize, series: &Series) -> Vec<Plot> {
 }
 
 fn line(chart: &LineChart, series: &Series, mark: &Mark) -> Vec<String> {
-    let y = |v: f64| value(v, &chart.y.unit);
+    let y = |v: f64| number::on_axis(v, &chart.y.unit);
     let end = |i: usize| mark.interval.map_or_else(|| "-".into(), |span| y(span[i]));
     vec![
         series.name.clone(),
-        value(mark.x, &chart.x.unit),
+        number::on_axis(mark.x, &chart.x.unit),
         y(mark.y),
         end(0),
         end(1),

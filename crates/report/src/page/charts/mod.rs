@@ -22,7 +22,7 @@ pub use sizes::group as sizes;
 pub use surface::of as surfaces;
 pub use trend::chart as trend;
 
-use crate::{Report, Section};
+use crate::{Report, Section, words::captions};
 
 /// A chart with its legend and table.
 pub struct Chart {
@@ -83,7 +83,7 @@ pub fn every(report: &Report) -> Vec<ChartGroup> {
 
 /// The picture of a report without charts.
 pub fn nothing() -> Chart {
-    let title = "Nothing to draw: no layer has a ratio";
+    let title = captions::NOTHING_DRAWN;
     let (plots, layout) = (
         Vec::new(),
         kuva::prelude::Layout::new((0.0, 1.0), (0.0, 1.0)),

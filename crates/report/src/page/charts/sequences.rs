@@ -9,6 +9,7 @@ use super::{
 use crate::{
     number,
     types::{Section, Sequence, SequenceOfLayer},
+    words::{captions, charts as words},
 };
 
 /// Most points of a chart; with more, none is drawn.
@@ -27,8 +28,8 @@ pub fn group(section: &Section) -> Option<ChartGroup> {
         })
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
-        title: format!("{} in the order of the run", section.title),
-        hint: "Each dot is a time; a line is the median of a level. Beside it, how often each time was met.".into(),
+        title: words::in_order(&section.title).into(),
+        hint: captions::IN_ORDER.into(),
         charts,
     })
 }
@@ -105,10 +106,8 @@ fn order(id: DrawingId, of: &Sequence, said: &str) -> Chart {
         .with_clamp_axis()
         .with_x_label("run")
         .with_y_label(unit);
-    let title = format!("{}: every run", of.title);
-    let description = format!(
-        "Each time in the order of the run, with a line at the typical time of each level. {said}"
-    );
+    let title = String::from(words::every_run(&of.title));
+    let description = String::from(words::of_every_run(said));
     let rows = of.series.iter().flat_map(|s| {
         (1..).zip(&s.ms).map(move |(run, ms)| {
             let level = s.levels.iter().position(|l| (l.from..=l.to).contains(&run));
@@ -167,7 +166,8 @@ fn spread(id: DrawingId, of: &Sequence) -> Chart {
         .with_clamp_axis()
         .with_x_label(unit)
         .with_y_label("runs");
-    let title = format!("{}: how the times are spread", of.title);
+    let title = String::from(words::spread(&of.title));
+    let description = String::from(words::of_spread(BINS));
     let count = |s: &SequenceOfLayer, bin: usize| {
         let at = |t: f64| (((t - low) / width) as usize).min(BINS - 1);
         times(s).into_iter().filter(|t| at(*t) == bin).count()
@@ -180,13 +180,7 @@ fn spread(id: DrawingId, of: &Sequence) -> Chart {
         })
     });
     Chart {
-        svg: svg::draw(
-            id,
-            &title,
-            &format!("How many of the runs took how long, in {BINS} classes."),
-            plots,
-            layout,
-        ),
+        svg: svg::draw(id, &title, &description, plots, layout),
         title,
         legend: legend(of),
         table: Table {

@@ -8,8 +8,8 @@ use super::{Chart, ChartGroup, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::sweep::{self, Sweep},
-    number,
     types::{Axis, LineChart, Mark, Series},
+    words::{captions, charts as words},
 };
 
 /// Most drawings of a page.
@@ -33,16 +33,8 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         .map(|(n, sweep)| chart(report, n, sweep))
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
-        title: "Throughput over record size".into(),
-        hint: format!(
-            "Lines are the centres of the measurements (trimmed means), bands their {} intervals; both axes are logarithmic.{}",
-            number::percent(report.level),
-            if many {
-                " Of each test the largest file is drawn; the tables have all."
-            } else {
-                ""
-            }
-        ),
+        title: captions::RECORD_SIZES.into(),
+        hint: words::about_sizes(report.level, many).into(),
         charts,
     })
 }
@@ -58,10 +50,6 @@ fn largest_files(sweeps: &mut Vec<Sizes>) {
 
 /// The sweep as lines over record size, one for each layer.
 fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let layers = report.layers.iter().map(|l| l.name.as_str());
     let series = |layer: &str| {
         let own = sweep.steps.iter().filter(|(_, r)| r.layer == layer);
@@ -75,9 +63,9 @@ fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
         Series::along(layer, marks)
     };
     let chart = LineChart {
-        title: format!("Throughput over record size: {}", sweep.describe()),
-        x: axis("record size", "B"),
-        y: axis("throughput", "B/s"),
+        title: words::sizes(&sweep.describe()).into(),
+        x: Axis::new("record size", "B"),
+        y: Axis::new("throughput", "B/s"),
         series: layers.map(series).collect(),
     };
     lines::draw(DrawingId::nth("sizes", n), &chart)

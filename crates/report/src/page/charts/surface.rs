@@ -15,6 +15,7 @@ use crate::{
     Report, ResultRow,
     facts::size_table::{self, LayerTable, SizeTable},
     number,
+    words::{captions, charts as words},
 };
 
 /// All of them under one heading.
@@ -22,8 +23,8 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
     let tests = size_table::tables(report);
     let charts: Vec<Chart> = (0..).zip(&tests).flat_map(|(n, t)| of(t, n)).collect();
     (!charts.is_empty()).then(|| ChartGroup {
-        title: "Throughput over file size and record".into(),
-        hint: "A surface shows the shape; the tables have the numbers.".into(),
+        title: captions::SURFACE.title.into(),
+        hint: captions::SURFACE.about.into(),
         charts,
     })
 }
@@ -70,12 +71,8 @@ fn surface(test: &SizeTable, of: &LayerTable, id: DrawingId) -> Option<Chart> {
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
         .with_height(330.0);
-    let title = format!("{}, {}: throughput, GB/s", test.title, of.layer.name);
-    let description = format!(
-        "Surface of throughput over {} and {}. The table below has every figure.",
-        number::count(test.files.len(), "file size"),
-        number::count(test.records.len(), "record")
-    );
+    let title = String::from(words::surface(&test.title, &of.layer.name));
+    let description = String::from(words::of_surface(test.files.len(), test.records.len()));
     Some(Chart {
         svg: svg::draw(id, &title, &description, plots, layout),
         title,

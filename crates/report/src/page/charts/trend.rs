@@ -6,7 +6,7 @@ use super::{
     Chart, Table,
     svg::{self, DrawingId},
 };
-use crate::{Change, Trend, TrendRun, facts::stalls, number};
+use crate::{Change, Trend, TrendRun, facts::stalls, number, words::charts as words};
 
 /// The trend's only chart.
 pub fn chart(title: &str, trend: &Trend) -> Chart {
@@ -38,7 +38,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
         if is_time {
             number::time(v)
         } else {
-            format!("{}x", number::ratio(v))
+            number::multiple(v)
         }
     };
     // Only whole numbers: there is nothing between two runs.
@@ -66,11 +66,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
                 .with_dasharray("2,3"),
         );
     }
-    let description = format!(
-        "Values of {} with their intervals; {} for good, marked by a vertical line; horizontal lines are medians. The table below has the values.",
-        number::count(runs.len(), "run"),
-        number::count(changes.len(), "change"),
-    );
+    let description = String::from(words::of_trend(runs.len(), changes.len()));
     let row = |run: &TrendRun| {
         let id = run.id.clone();
         vec![

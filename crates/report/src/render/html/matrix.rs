@@ -113,9 +113,9 @@ fn rows(test: &SizeMatrix) -> Markup {
 fn lines(of: &ResultLine) -> Markup {
     html! {
         @for n in &of.numbers {
-            @let typical = n.of.is_empty();
+            @let typical = !n.is_average;
             tr id=[typical.then_some(of.id)] {
-                td { (of.label) @if !typical { ", " (n.of) } }
+                td { (of.label) @if !typical { ", " (n.of()) } }
                 td { code { (of.layer) } }
                 td.num { (n.ratio()) }
                 td { @if typical { (of.word) @if of.value.is_none() { @if let Some(e) = of.error { " " (e) } } } }

@@ -8,10 +8,11 @@ use crate::{
     page::{
         Document,
         cell::{MatrixCell, Shown, Unit},
-        matrix::{CENTRES, Matrix, MatrixColumn},
+        matrix::{Matrix, MatrixColumn},
         shade::{self, Shade},
         sign::Sign,
     },
+    words::matrix::CENTRES,
 };
 
 /// Most rows; those with the largest differences are kept.

@@ -11,9 +11,8 @@ use crate::{
     number::{self, Written},
     page::{
         Block, Content, Document, Part,
-        results::{ResultGroup, ResultLine, Results, TailLatency},
+        results::{Numbers, ResultGroup, ResultLine, Results, TailLatency},
     },
-    views::rows::Numbers,
 };
 
 const HEADS: [&str; 13] = [
@@ -79,7 +78,7 @@ fn group_of(group: &ResultGroup) -> Markup {
 /// A result, with its note below.
 fn line(of: &ResultLine) -> Markup {
     let each = |part: fn(&Numbers) -> Markup| {
-        html! { @for n in &of.numbers { (part(n)) @if !n.of.is_empty() { " " span.span { (n.of) } } } }
+        html! { @for n in &of.numbers { (part(n)) @if n.is_average { " " span.span { (n.of()) } } } }
     };
     let cells = [
         chip(of),

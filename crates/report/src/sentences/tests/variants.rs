@@ -35,7 +35,7 @@ use crate::{
     types::{
         AlternativeRow, Average, Comparison, Control, DebtRow, Distrust, FewerBytes, InTrials,
         LockReason, LockRow, LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio,
-        WaitingRow,
+        Unproved, WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -337,7 +337,10 @@ impl Draw {
             10 => row.served_by = Some(ServedBy::HostMemory),
             11 => {
                 let of = InTrials { with: 8, all: 9 };
-                let whys = [Distrust::CacheUnproved(of, "why"), Distrust::Cache(of)];
+                let whys = [
+                    Distrust::CacheUnproved(of, Unproved::Served),
+                    Distrust::Cache(of),
+                ];
                 row.distrust = Some(whys[self.below(2) as usize].clone());
             }
             12 => {

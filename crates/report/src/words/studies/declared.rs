@@ -5,14 +5,13 @@ use layermark_model::{Claim, Predicate, Quantity, format_size};
 use super::Claimed;
 use crate::{
     code_span,
-    facts::stalls,
     number::{self, count, list},
     statements::studies::declared::{
         ClaimPoint, ClaimPoints, DeclaredClaim, HostCpu, MissingWhy, NoReference, NotDecided,
         WorkUnit,
     },
     types::{Holds, Verdict},
-    words::{Names, Text, Words, text},
+    words::{Names, Text, Words, remarks::STALLS, text},
 };
 
 /// Most ratios that a sentence lists one by one.
@@ -186,7 +185,7 @@ impl Words for NotDecided<'_> {
             }
             Self::Flushes(because) => (*because).into(),
             Self::OtherPrograms => "other programs used the CPUs as well".into(),
-            Self::Stalls => stalls::MEANING.into(),
+            Self::Stalls => STALLS.into(),
             Self::Changes => "the ratio changes late in the run".into(),
             Self::FewBlocks => "too few repeats for an interval".into(),
             Self::NoCopy => "nothing shows that the file was copied".into(),

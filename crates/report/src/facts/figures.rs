@@ -1,57 +1,50 @@
-//! Figures that workloads declare: their values for a result's trials, their notes, and their part
-//! of the report. This module names no workload.
+//! Figures that workloads declare: their values for a result's trials. This module names no workload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
-use layermark_model::{
-    Amount, Figure, FigureSource, FigureTable, FigureValue, NoteWhen, Run, Trial,
-};
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureValue, Run, Trial};
 use layermark_stats::median;
 
-use crate::{
-    facts::{
-        index::Index,
-        latency::Histograms,
-        others::{self, DeviceCounter},
-    },
-    number,
-    types::{FigureGroup, FigureRow, ResultRow},
-    words::figures as format,
+use super::{
+    index::Index,
+    latency::Histograms,
+    others::{self, DeviceCounter},
 };
-
-mod section;
+use crate::{
+    group,
+    statements::figures::Peak,
+    types::{FigureGroup, FigureRow, ResultRow},
+    words::{NO_NAMES, Words, figure_values as words},
+};
 
 /// The figures of all results whose trials have some, grouped by the same work.
 pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGroup> {
-    let mut groups: Vec<FigureGroup> = Vec::new();
-    for result in results {
-        let Some((declared, row)) = row(run, index, result) else {
-            continue;
-        };
+    let all = results.iter().filter_map(|result| {
+        let (declared, row) = row(run, index, result)?;
         let what = result.meaning.describe(declared.across.as_slice());
-        let same = |g: &&mut FigureGroup| (&g.workload, &g.what) == (&result.workload, &what);
-        match groups.iter_mut().find(same) {
-            Some(group) => {
-                let known = &mut group.declared.figures;
-                let new = |f: &Figure| !known.iter().any(|k| k.name == f.name);
-                let new: Vec<Figure> = declared.figures.into_iter().filter(new).collect();
-                known.extend(new);
-                group.rows.push(row);
+        Some(((&result.workload, what), (declared, row)))
+    });
+    let groups = group::grouped(all).into_iter();
+    let groups = groups.map(|((workload, what), alike)| {
+        let (mut declared, rows): (Vec<FigureTable>, Vec<FigureRow>) = alike.into_iter().unzip();
+        let mut first = declared.remove(0);
+        for figure in declared.into_iter().flat_map(|table| table.figures) {
+            if !first.figures.iter().any(|known| known.name == figure.name) {
+                first.figures.push(figure);
             }
-            None => groups.push(FigureGroup {
-                workload: result.workload.clone(),
-                what,
-                declared,
-                rows: vec![row],
-            }),
         }
-    }
-    for group in &mut groups {
-        sort(group);
-        mark_peaks(group, results);
-    }
-    groups
+        let mut group = FigureGroup {
+            workload: workload.clone(),
+            what,
+            declared: first,
+            rows,
+        };
+        sort(&mut group);
+        mark_peaks(&mut group, results);
+        group
+    });
+    groups.collect()
 }
 
 /// The figures of one result.
@@ -103,13 +96,12 @@ fn with_each(declared: &FigureTable, trials: &[&Trial]) -> FigureTable {
         };
         let names: BTreeSet<&str> = trials.iter().flat_map(|t| t.figures.names(group)).collect();
         for name in names {
-            let full = format!("{group}.{name}");
+            let full = [group.as_str(), name].join(".");
             let mut units = trials.iter();
-            let unit = units.find_map(|t| t.figures.texts(&format!("{group}_unit")).remove(name));
-            let head = match unit {
-                None | Some("") => name.to_owned(),
-                Some(unit) => format!("{name}, {unit}"),
-            };
+            let of_unit = [group.as_str(), "_unit"].concat();
+            let unit = units.find_map(|t| t.figures.texts(&of_unit).remove(name));
+            let parts = [Some(name), unit.filter(|unit| !unit.is_empty())];
+            let head = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let median = FigureSource::Median(Amount::Value(full.clone()));
             let each = Figure::new(&full, figure.unit, median);
             declared.figures.push(each.head(&head).optional());
@@ -133,7 +125,7 @@ impl FigureSite<'_> {
         let latency = self.result.latency_us.as_ref();
         let number = match &figure.source {
             FigureSource::Last(name) => return self.trials.last()?.figures.get(name).cloned(),
-            FigureSource::Text(words) => return Some(FigureValue::Text(self.words(words))),
+            FigureSource::Text(text) => return Some(FigureValue::Text(self.filled(text))),
             FigureSource::Axis(quantity) => self.result.meaning.value(*quantity)? as f64,
             FigureSource::Rate | FigureSource::RateInInterval => self.reached(),
             FigureSource::Every => 1e6 / self.reached(),
@@ -152,7 +144,7 @@ impl FigureSite<'_> {
             // Programs are compared with the trials of other layers, and a peak needs all rows.
             FigureSource::Programs | FigureSource::Peak | FigureSource::Each(_) => return None,
         };
-        let number = format::in_unit(figure.unit, number);
+        let number = words::in_unit(figure.unit, number);
         number.is_finite().then_some(FigureValue::Number(number))
     }
 
@@ -224,12 +216,8 @@ impl FigureSite<'_> {
     }
 
     /// The text with the figures in place of their names.
-    fn words(&self, text: &str) -> String {
-        format::fill(text, |name| {
-            let mut all = self.declared.figures.iter();
-            let figure = all.find(|f| f.name == name)?;
-            Some(format::value(figure.unit, self.values.get(name)))
-        })
+    fn filled(&self, text: &str) -> String {
+        words::with_figures(text, &self.declared.figures, &self.values)
     }
 }
 
@@ -290,76 +278,22 @@ fn mark_peaks(group: &mut FigureGroup, results: &[ResultRow]) {
         let next = others().filter(|(_, more, _)| more > x);
         let next = next.min_by(|a, b| a.1.total_cmp(&b.1));
         let decided = here.interval.zip(next.and_then(|(.., r)| r.interval));
-        let words = match next {
-            _ if decided.is_some_and(|([low, _], [_, high])| low > high) => "peak".into(),
-            Some((_, next, _)) => format!("highest; not decided against {next} {axis}"),
-            None => format!("highest; more {axis} may reach more"),
+        let found = match next {
+            _ if decided.is_some_and(|([low, _], [_, high])| low > high) => Peak::Decided,
+            Some((_, next, _)) => Peak::Open(*next, &axis),
+            None => Peak::Last(&axis),
         };
-        let values = &mut group.rows[*at].values;
-        values.insert(peak.clone(), FigureValue::Text(words));
+        let shown = FigureValue::Text(found.words(&NO_NAMES).into());
+        group.rows[*at].values.insert(peak.clone(), shown);
     }
 }
 
 impl FigureGroup {
     /// The figure of the setting in which the rows of a table differ.
-    fn axis(&self) -> Option<&Figure> {
+    pub(crate) fn axis(&self) -> Option<&Figure> {
         let quantity = self.declared.across?;
         let mut all = self.declared.figures.iter();
         all.find(|f| f.source == FigureSource::Axis(quantity))
-    }
-
-    /// Notes that the values trigger: on the whole table, then on each row.
-    fn notes(&self) -> String {
-        let all = || {
-            let figures = self.declared.figures.iter();
-            figures.flat_map(|f| f.notes.iter().map(move |note| (f, note)))
-        };
-        let table = all().filter_map(|(f, n)| self.table_note(f, n.when, &n.text));
-        let rows = self
-            .rows
-            .iter()
-            .flat_map(|row| all().filter_map(|(f, n)| self.row_note(row, f, n.when, &n.text)));
-        table.chain(rows).collect::<Vec<_>>().join(" ")
-    }
-
-    fn table_note(&self, figure: &Figure, when: NoteWhen, text: &str) -> Option<String> {
-        let values = || self.rows.iter().filter_map(|r| r.values.get(&figure.name));
-        let all = match when {
-            NoteWhen::Differs => {
-                let texts: BTreeSet<String> = values()
-                    .map(|v| format::value(figure.unit, Some(v)))
-                    .collect();
-                let texts: Vec<String> = texts.into_iter().collect();
-                (texts.len() > 1).then(|| number::list(&texts))?
-            }
-            NoteWhen::Smallest => {
-                let numbers = self.rows.iter().filter_map(|r| r.number(&figure.name));
-                let least = numbers.reduce(f64::min)?;
-                format::value(figure.unit, Some(&FigureValue::Number(least)))
-            }
-            NoteWhen::Above(_) | NoteWhen::Zero => return None,
-        };
-        Some(format::fill(text, |name| {
-            (name == "all").then(|| all.clone())
-        }))
-    }
-
-    fn row_note(&self, row: &FigureRow, f: &Figure, when: NoteWhen, text: &str) -> Option<String> {
-        let value = row.number(&f.name)?;
-        let called_for = match when {
-            NoteWhen::Above(most) => value > f64::from(most),
-            NoteWhen::Zero => value == 0.0,
-            NoteWhen::Differs | NoteWhen::Smallest => false,
-        };
-        let named = |name: &str| {
-            if name == "layer" {
-                return Some(crate::code_span::code(&row.layer));
-            }
-            let mut all = self.declared.figures.iter();
-            let figure = all.find(|f| f.name == name)?;
-            Some(format::value(figure.unit, row.values.get(name)))
-        };
-        called_for.then(|| format::fill(text, named))
     }
 }
 
