@@ -131,7 +131,7 @@ const SENTENCES: [&str; 32] = [
 ];
 
 /// Fields that hold names of layers, claims and kinds of work, ids, units, commands, times of day, errors of other programs and texts of the user.
-const NAMES: [&str; 51] = [
+const NAMES: [&str; 52] = [
     "baseline",
     "claim",
     "command",
@@ -149,6 +149,7 @@ const NAMES: [&str; 51] = [
     "gate",
     "generated_by",
     "head",
+    "host",
     "id",
     "import",
     "kind",
