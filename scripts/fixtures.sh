@@ -103,6 +103,7 @@ short="--sessions 1 --no-control"
     measure devload devload --scale 0.1 --users 1,2 $short --blocks 3 -l overlay:upper
     measure durability durability --cuts 3 --records 4 --seed 3 $short --blocks 4 -l overlay:volatile -l overlay:upper
     measure sequences durability --cuts 2 --records 1 --seed 3 $short --blocks 4 --sequence "create a/g; fsync a" --sequence "append a/f; fsync a/f" --sequence "overwrite a/f; fsync a/f; rename a/f b/g; fsync b" --sequence "append b/f; syncfs" -l overlay:upper -l fuse -l fuse:fsync=data
+    # shellcheck disable=SC2016 # Its own shell expands these.
     measure own-program durability --cuts 6 --records 1 --time 600ms --seed 3 $short --blocks 4 --run 'i=0; while i=$((i+1)); do echo $i > item-$i; sync item-$i .; echo ack $i; sleep 0.02; done' --check 'while read -r i; do [ -s item-$i ] || echo lost $i; done' -l overlay:upper -l overlay:volatile
     measure coherence coherence --op append,create,notify --wait 2s $short --blocks 1 -l fuse:cache=auto -l fuse:cache=none
 

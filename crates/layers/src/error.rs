@@ -7,7 +7,7 @@ use std::{
 
 use layermark_model::Missing;
 
-use crate::{child, loopdev, options};
+use crate::{child, of_host::is_of_host, options};
 
 /// An error of a layer. [`LayerError::hint`] says what the user can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -364,21 +364,6 @@ fn on_another(layer: &str, below: &str) -> String {
     )
 }
 
-/// Whether an error says nothing of the file or the layer: this host has no more descriptors, memory, processes or loop
-/// devices.
-pub fn is_of_host(e: &io::Error) -> bool {
-    e.raw_os_error().is_some_and(is_of_hosts)
-        || e.get_ref()
-            .and_then(|inner| inner.downcast_ref::<loopdev::NoDevice>())
-            .is_some()
-}
-
-/// The same of an `errno`.
-pub fn is_of_hosts(errno: i32) -> bool {
-    const OF_HOST: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
-    OF_HOST.contains(&errno)
-}
-
 fn io_hint(e: &io::Error) -> Option<String> {
     match e.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -454,7 +439,7 @@ mod tests {
                 "{layers}"
             );
         }
-        let none = loopdev::NoDevice(io::Error::from_raw_os_error(libc::EBUSY));
+        let none = crate::loopdev::NoDevice(io::Error::from_raw_os_error(libc::EBUSY));
         let none = io(io::Error::new(io::ErrorKind::ResourceBusy, none));
         assert!(none.is_of_host());
         assert!(

@@ -238,7 +238,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let e = attach(&home.path().join("image"), false, false).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::NotFound);
-        assert!(!crate::error::is_of_host(&e), "{e}");
+        assert!(!crate::of_host::is_of_host(&e), "{e}");
     }
 
     #[test]

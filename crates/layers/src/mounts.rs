@@ -304,7 +304,7 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
 /// An error of mount(2) with what the kernel has logged about the device meanwhile.
 fn with_complaint(e: io::Error, said: Option<String>) -> io::Error {
     match said {
-        Some(said) if !crate::error::is_of_host(&e) => {
+        Some(said) if !crate::of_host::is_of_host(&e) => {
             io::Error::new(e.kind(), format!("{e}; the kernel says: {said}"))
         }
         _ => e,

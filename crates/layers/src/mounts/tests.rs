@@ -85,5 +85,5 @@ fn an_error_has_what_the_kernel_said_unless_it_is_of_this_host() {
     assert!(invalid.to_string().ends_with(words), "{invalid}");
     assert_eq!(e(libc::EINVAL, None).raw_os_error(), Some(libc::EINVAL));
     let ours = e(libc::ENOMEM, said());
-    assert!(crate::error::is_of_host(&ours), "{ours}");
+    assert!(crate::of_host::is_of_host(&ours), "{ours}");
 }

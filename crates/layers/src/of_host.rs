@@ -1,0 +1,20 @@
+//! Which errors are this host's, whatever the layer is.
+
+use std::io;
+
+use crate::loopdev;
+
+/// Whether an error says nothing of the file or the layer: this host has no more descriptors, memory, processes or loop
+/// devices.
+pub fn is_of_host(e: &io::Error) -> bool {
+    e.raw_os_error().is_some_and(is_of_hosts)
+        || e.get_ref()
+            .and_then(|inner| inner.downcast_ref::<loopdev::NoDevice>())
+            .is_some()
+}
+
+/// The same of an `errno`.
+pub fn is_of_hosts(errno: i32) -> bool {
+    const OF_HOST: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
+    OF_HOST.contains(&errno)
+}
