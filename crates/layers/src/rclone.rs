@@ -156,9 +156,9 @@ fn refresher(
             };
             seen.retain(|path, _| is_served(path));
             tree::restore(&master, &at, names, &seen)?;
-            seen = tree::see(&at)?;
-            served = tree::see(&below)?;
-            Ok(())
+            // What has changed under another name stays unknown, and is compared when it is named.
+            tree::see_again(&at, names, &mut seen)?;
+            tree::see_again(&below, names, &mut served)
         };
         restore().map_err(LayerError::io(&layer, "put back packaged files in", &at))
     }

@@ -15,6 +15,8 @@ use crate::execute::{
 pub(crate) struct ActiveTrial<'a> {
     pub request: &'a TrialRequest<'a>,
     pub attempt: Attempt,
+    /// Whether its probe is at work on what was asked of it.
+    pub asked: bool,
 }
 
 impl<'a> ActiveTrial<'a> {
@@ -22,6 +24,7 @@ impl<'a> ActiveTrial<'a> {
         Self {
             request,
             attempt: Attempt::new(request.layer),
+            asked: false,
         }
     }
 
@@ -72,6 +75,9 @@ impl<'a> ActiveTrial<'a> {
         let request = self.request;
         if request.stop.at_once() {
             self.attempt.made.failure = Some(Failure::CutOff);
+            if self.asked {
+                self.attempt.made.cut_in = Some(what);
+            }
         }
         let (begun, before) = (request.stop.now(), self.is_cut_off());
         if let Some(up) = &mut layers[self.request.layer] {

@@ -136,6 +136,10 @@ impl Machine {
 
     /// Unwinds all layers, the last first.
     pub(crate) fn tear_down(&mut self) {
+        // All at once: one that is at work is waited for before it is killed.
+        for up in self.layers.iter_mut().flatten() {
+            up.quit();
+        }
         for up in self.layers.iter_mut().rev() {
             *up = None;
         }

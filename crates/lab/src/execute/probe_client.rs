@@ -215,18 +215,23 @@ impl ProbeClient {
         Broken::Ended(how.unwrap_or_else(|| "its output is closed".into()))
     }
 
-    /// Ends the probe: requests it first, and kills it after half a second. Returns whether it has
-    /// ended: one that waits in the kernel may not.
-    pub(crate) fn end(&mut self) -> bool {
-        if let Some(ended) = self.ended {
-            return ended;
-        }
+    /// Asks the probe to end.
+    pub(crate) fn quit(&mut self) {
         // Unread output must not keep the probe, or its guest, from ending.
         self.lines.from = None;
         if self.stdin.is_some() {
             let _ = self.send(&ToProbe::Quit);
             self.stdin = None;
         }
+    }
+
+    /// Ends the probe: requests it first, and kills it after half a second. Returns whether it has
+    /// ended: one that waits in the kernel may not.
+    pub(crate) fn end(&mut self) -> bool {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        self.quit();
         let mut how = self.control.wait(Duration::from_millis(500));
         if how.is_none() {
             self.control.kill();

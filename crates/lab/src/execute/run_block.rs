@@ -18,6 +18,7 @@ use crate::{
         rounds::rounds,
         session::RunningLayer,
         trial::{Attempt, ask_to_end, ask_to_prepare, settle},
+        trial_request::TrialRequest,
     },
 };
 
@@ -27,8 +28,8 @@ const COOLING: &str = "its caches were emptied";
 const SETTLING: &str = "its files were flushed";
 const ENDING: &str = "its results were read";
 
-/// Runs a block at one point. Probes prepare and prove their work beside each other, and `meanwhile` runs while they
-/// do. In a turn, and while files are flushed, only one of them works.
+/// Runs a block at one point. Probes prepare and prove their work beside each other where [`at_once`] permits it, and
+/// `meanwhile` runs while they do. In a turn, and while files are flushed, only one of them works.
 pub(crate) fn run_block(
     fixed: &Fixed<'_>,
     machine: &mut Machine,
@@ -62,11 +63,17 @@ pub(crate) fn run_block(
     for this in &mut trials {
         this.step(SETTLING, machine, |_, up, request| settle(up, request));
     }
-    for this in &mut trials {
-        this.step(ENDING, machine, |_, up, request| ask_to_end(up, request));
+    for trials in trials.chunks_mut(at_once(block)) {
+        for this in &mut *trials {
+            this.step(ENDING, machine, |_, up, request| ask_to_end(up, request));
+            this.asked = this.is_well();
+        }
+        for this in trials {
+            this.step(ENDING, machine, Attempt::ended);
+            this.asked = false;
+        }
     }
     for this in &mut trials {
-        this.step(ENDING, machine, Attempt::ended);
         if let Some(made) = &mut this.attempt.made.trial {
             made.restarted = block.restarted;
         }
@@ -77,6 +84,24 @@ pub(crate) fn run_block(
         rested: made.rested,
         trials: trials.into_iter().map(|this| this.attempt.made).collect(),
     })
+}
+
+/// How many layers prepare and prove their work beside each other.
+///
+/// One, where it would change what is measured: work with two ends times itself while it prepares, programs of the user
+/// may use the same home or port, and files that are read from the disk would lie between those of other layers.
+fn at_once(block: &Block<'_>) -> usize {
+    let meaning = &block.meaning;
+    let has_two_ends = |request: &TrialRequest<'_>| request.point.needs.near.has_two();
+    let alone = meaning.runs_programs()
+        || meaning.is_cold()
+        || meaning.is_direct()
+        || block.requests.iter().any(has_two_ends);
+    if alone {
+        1
+    } else {
+        block.requests.len().max(1)
+    }
 }
 
 /// Everything before the first turn.
@@ -94,14 +119,18 @@ fn prepare(
     {
         spread::reuse_deleted(Path::new(&request.base));
     }
-    for this in &mut *trials {
-        this.step(MAKING, machine, |_, up, request| {
-            ask_to_prepare(up, request)
-        });
-    }
-    meanwhile()?;
-    for this in &mut *trials {
-        this.step(MAKING, machine, Attempt::prepared);
+    for trials in trials.chunks_mut(at_once(block)) {
+        for this in &mut *trials {
+            this.step(MAKING, machine, |_, up, request| {
+                ask_to_prepare(up, request)
+            });
+            this.asked = this.is_well();
+        }
+        meanwhile()?;
+        for this in trials {
+            this.step(MAKING, machine, Attempt::prepared);
+            this.asked = false;
+        }
     }
     if block.meaning.is_cold() {
         for this in &mut *trials {

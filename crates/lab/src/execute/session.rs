@@ -225,6 +225,14 @@ impl RunningLayer {
         Ok(time)
     }
 
+    /// Asks its probes to end.
+    pub(crate) fn quit(&mut self) {
+        if let Some(near) = &mut self.near {
+            near.probe.quit();
+        }
+        self.probe.quit();
+    }
+
     /// Ends its probes. Returns whether they have ended.
     pub(crate) fn end_probes(&mut self) -> bool {
         let near = self.near.as_mut().is_none_or(|near| near.probe.end());

@@ -355,12 +355,22 @@ fn writing(up: &mut Up) {
         return;
     }
     exercise::all(&dir, &up.spec.layer);
-    for _ in 0..2 {
+    let change = || {
         use std::os::unix::fs::FileExt;
         let open = fs::File::options().write(true).open(&file).unwrap();
         open.write_all_at(&[0xee; 4096], 1 << 20).unwrap();
         drop(open);
         fs::remove_file(dir.join("packaged/sub/small")).unwrap();
+    };
+    // One name after the other, and all after one.
+    for second in [&["big".to_owned()][..], &[]] {
+        change();
+        up.place.refresh(&["sub".to_owned()]).unwrap();
+        up.place.refresh(second).unwrap();
+        same_as_packaged(up);
+    }
+    for _ in 0..2 {
+        change();
         fs::write(dir.join("packaged/extra"), b"x").unwrap();
         up.place.refresh(&[]).unwrap();
         same_as_packaged(up);
