@@ -347,7 +347,10 @@ impl Ledger {
                 let (here, there) = (cost.times(time)?, against.times(time)?);
                 let of_control = control.and_then(|layer| {
                     let group = self.groups.get(&point)?.get(&block)?;
-                    group.costs.get(&layer)?.as_ref()?.times(time)
+                    let cost = group.costs.get(&layer)?.as_ref()?;
+                    // Without what it has waited only if that is no part of its cost either.
+                    let alike = time == ClockTime::Raw || cost.apart;
+                    cost.times(time).filter(|_| alike)
                 });
                 Some(Compared {
                     session,
@@ -747,6 +750,16 @@ mod tests {
         assert_eq!(time, ClockTime::Raw);
         assert!((made.ratios()[0] - 0.46).abs() < 1e-9);
         assert_eq!(ledger.time((0, 0), (0, 0)), ClockTime::Net, "native's own");
+        // A control that a quota stopped has that as its cost, and no share in ratios without waiting.
+        for (apart, counts) in [(true, true), (false, false)] {
+            let mut ledger = ledger_of(&native, &waits(true, &turns));
+            ledger.add(&TrialRecord {
+                trial: Some(waits(apart, &[(0, 500, 400), (1, 100, 0), (2, 90, 90)])),
+                ..record((0, 0), (2, 0), Some(1))
+            });
+            ledger.set_control(Some(2));
+            assert_eq!(ledger.counts_control((1, 0), (0, 0), 0), counts);
+        }
         // One turn whose waiting is not known.
         let mut partly = waits(true, &turns);
         partly.passes[0].waited_ns = None;

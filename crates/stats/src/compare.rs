@@ -86,9 +86,25 @@ pub fn compare_all(cells: &[Vec<Pair>], level: f64, seed: u64) -> Vec<Option<Com
 }
 
 /// The statistic of every cell, without the slow parts: outliers, and steps in the series.
+///
+/// Cells without the control's turns have more noise than those with them. What cells share is estimated for them from
+/// all cells without these turns: with less, their intervals would be too narrow, and the control's alarm false more often.
 pub fn estimate_pairs(cells: &[Vec<Pair>], level: f64) -> Vec<Option<Estimate>> {
-    let values = |pairs: &Vec<Pair>| pairs.iter().map(Pair::value).collect();
-    estimate(&cells.iter().map(values).collect::<Vec<_>>(), level)
+    let estimates = |of: fn(&Pair) -> BlockValue| {
+        let values = |pairs: &Vec<Pair>| pairs.iter().map(of).collect();
+        estimate(&cells.iter().map(values).collect::<Vec<_>>(), level)
+    };
+    let has_control = |pairs: &Vec<Pair>| pairs.iter().any(Pair::has_control);
+    let mut all = estimates(Pair::value);
+    if cells.iter().any(has_control) && !cells.iter().all(has_control) {
+        let alone = estimates(|pair| pair.without_control().value());
+        for ((of, alone), pairs) in all.iter_mut().zip(alone).zip(cells) {
+            if !has_control(pairs) {
+                *of = alone;
+            }
+        }
+    }
+    all
 }
 
 /// Fewest blocks for an interval and a verdict.
@@ -200,6 +216,26 @@ mod tests {
             .zip(0..)
             .map(|(r, block)| Pair::new((block / 8, block), 100.0 * r, 100.0))
             .collect()
+    }
+
+    #[test]
+    fn a_cell_without_the_controls_turns_shares_the_noise_of_cells_without_them() {
+        // The control's side halves what blocks vary by.
+        let swing = |block: u32| 0.1 * f64::from(block % 3) - 0.05 * f64::from(block % 2);
+        let pair = |block: u32, control: bool| {
+            let d = swing(block);
+            Pair {
+                ln_ratios: if control { [d, -d] } else { [d; 2] },
+                ..Pair::new((0, block), 100.0, 100.0)
+            }
+        };
+        let cell = |control| (0..9).map(|block| pair(block, control)).collect::<Vec<_>>();
+        let of = |cells: &[Vec<Pair>]| estimate_pairs(cells, 0.95);
+        let mixed = of(&[cell(true), cell(true), cell(false)]);
+        let alone = of(&vec![cell(false); 3]);
+        assert_eq!(mixed[2], alone[2]);
+        let both = of(&vec![cell(true); 2]);
+        assert!(both[0].as_ref().unwrap().error < alone[0].as_ref().unwrap().error);
     }
 
     #[test]

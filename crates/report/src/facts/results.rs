@@ -129,7 +129,7 @@ fn against_baseline<'a>(
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let pairs: Vec<Vec<Pair>> = pairs.collect();
-    let compared = compare_pairs(&others, &pairs, run.seed).into_iter();
+    let compared = stats::compare_all(&pairs, LEVEL, run.seed).into_iter();
     let compared: Vec<Option<stats::Comparison>> = compared
         .zip(&others)
         .map(|(comparison, site)| comparison.map(|c| site.with_added(c)))
@@ -164,28 +164,6 @@ fn against_baseline<'a>(
     };
     let all: Vec<Option<Against>> = sites.iter().map(&mut against).collect();
     sites.into_iter().zip(all).collect()
-}
-
-/// Compares each site's pairs. The control's comparison shares its noise with those of the layers without the
-/// control's turns, which have as much of it: with less, its alarm would be false more often.
-fn compare_pairs(
-    sites: &[&ResultSite],
-    pairs: &[Vec<Pair>],
-    seed: u64,
-) -> Vec<Option<stats::Comparison>> {
-    let mut compared = stats::compare_all(pairs, LEVEL, seed);
-    let has_control = |pairs: &Vec<Pair>| pairs.iter().any(Pair::has_control);
-    if pairs.iter().any(has_control) {
-        let alone = |pairs: &Vec<Pair>| pairs.iter().map(Pair::without_control).collect();
-        let alone: Vec<Vec<Pair>> = pairs.iter().map(alone).collect();
-        let against_native = stats::compare_all(&alone, LEVEL, seed);
-        let of_control =
-            |(at, _): &(usize, &mut Option<stats::Comparison>)| sites[*at].layer().control;
-        for (at, comparison) in compared.iter_mut().enumerate().filter(of_control) {
-            comparison.clone_from(&against_native[at]);
-        }
-    }
-    compared
 }
 
 /// A row's comparison with the baseline.
