@@ -99,15 +99,18 @@ impl Drop for WorkDir {
     }
 }
 
-/// Replaces a directory and its content by an empty one. That is made under another name, and so in another part of an
-/// ext4: see [`WorkDir`].
-pub(super) fn replace(path: &Path) -> io::Result<()> {
+/// Replaces a directory and its content by an empty one, or leaves it as it is. That is made under another name, and so in another part of an
+/// ext4: see [`WorkDir`]. Returns what was there, to be removed.
+pub(super) fn replace(path: &Path) -> io::Result<WorkDir> {
     let above = path.parent().unwrap_or(path);
     let [new, old] = [WorkDir::named(above), WorkDir::named(above)];
     fs::create_dir(new.path())?;
     fs::rename(path, old.path())?;
-    fs::rename(new.path(), path)?;
-    remove(old.path())
+    if let Err(e) = fs::rename(new.path(), path) {
+        fs::rename(old.path(), path)?;
+        return Err(e);
+    }
+    Ok(old)
 }
 
 /// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
@@ -146,9 +149,14 @@ mod tests {
         fs::create_dir_all(dir.join("a/b")).unwrap();
         // Its number is not given to the next one while it is there.
         let old = fs::metadata(&dir).unwrap().ino();
-        replace(&dir).unwrap();
+        let replaced = replace(&dir).unwrap();
         assert_ne!(fs::metadata(&dir).unwrap().ino(), old);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        assert!(replaced.path().join("a/b").is_dir());
+        drop(replaced);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        // There is nothing to replace, and nothing is made.
+        assert!(replace(&home.path().join("other")).is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 

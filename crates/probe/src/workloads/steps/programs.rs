@@ -189,8 +189,11 @@ impl Guarded for StepPrograms {
     fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
-            // Not every layer can rename a directory.
-            let emptied = work_dir::replace(&site.dir).or_else(|_| tree::empty(&site.dir));
+            let emptied = match work_dir::replace(&site.dir) {
+                Ok(old) => work_dir::remove(old.path()),
+                // Not every layer can rename a directory.
+                Err(_) => tree::empty(&site.dir),
+            };
             emptied.map_err(|e| ProbeError::io("empty", &site.dir, &e))?;
             tree::copy(source, &site.dir)?;
         }
