@@ -251,7 +251,7 @@ pub struct WitnessTrial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecovered_why: Option<String>,
     /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::witness::is_zero")]
     pub unjudged: u64,
     /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -409,6 +409,12 @@ impl LostRecord {
             timeline: log[around].iter().map(row).collect(),
         }
     }
+}
+
+/// Runs that were stored before such a count have none.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

@@ -277,7 +277,7 @@ pub struct ProgramCut {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecovered_why: Option<String>,
     /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::witness::is_zero")]
     pub unjudged: u64,
     /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
