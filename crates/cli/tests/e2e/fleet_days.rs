@@ -231,16 +231,19 @@ fn a_killed_coordinator_goes_on_where_it_was() {
 /// Its own disk has no room at the start, or from some moment on.
 #[test]
 fn a_full_disk_of_one_host_is_a_result() {
-    for (fill, says) in [
+    // Many blocks, so that the host has turns to come when its disk is full.
+    for (fill, says, blocks) in [
         // Checked before anything is written there.
         (
             "head -c 15M /dev/zero >$W/b/filler;",
             "has too little space",
+            "4",
         ),
         (
             "(exec </dev/null >/dev/null 2>&1; until $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
              cat /dev/zero >>$W/b/filler) & filler=$!;",
             "No space left",
+            "20",
         ),
     ] {
         let before = format!(
@@ -251,7 +254,7 @@ fn a_full_disk_of_one_host_is_a_result() {
         let (work, path) = (lm.work(), |p: &Path| p.to_str().expect("UTF-8").to_owned());
         let lm = lm
             .args(["fleet", "run", "plan.toml", "--launcher", HERE])
-            .args(["--hosts", "a,b,c", "--blocks", "4", "--json"])
+            .args(["--hosts", "a,b,c", "--blocks", blocks, "--json"])
             .args(["--dir", &path(&work.join("{host}"))])
             .args(["--share", &path(&work.join("share"))])
             .around(&before, "rm -f $W/b/filler");
