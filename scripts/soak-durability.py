@@ -64,7 +64,7 @@ def preset(program, seed, where, name):
     rows = {}
     for cut in report.get("program_cuts", []):
         if cut["promises"] == "kept" and cut["layer"] in HONEST:
-            unjudged = cut["unrecovered"] + cut["unchecked"] + cut["unjudged"]
+            unjudged = cut["unrecovered"] + cut["unchecked"] + cut.get("unjudged", 0)
             kept = "partly judged" if unjudged else "kept"
             seen = "LOST" if cut["losing"] else kept if cut["cuts"] else "not cut"
             rows[f"{cut['program']} in {cut['layer']}"] = seen

@@ -371,7 +371,11 @@ fn cuts_that_this_machine_cannot_look_at_are_not_judged() {
         assert!(why.contains("No space left"), "{trial:#}");
     }
     // Other layers have disks of their own.
-    assert!(second.iter().all(|t| t["cuts"] == 3 && t["unjudged"] == 0));
+    assert!(
+        second
+            .iter()
+            .all(|t| t["cuts"] == 3 && t["unjudged"].is_null())
+    );
     let cuts = report["sequence_cuts"].as_array().expect("sequences");
     let of = cuts
         .iter()

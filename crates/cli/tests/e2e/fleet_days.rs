@@ -240,10 +240,10 @@ fn a_full_disk_of_one_host_is_a_result() {
             "4",
         ),
         (
-            "(exec </dev/null >/dev/null 2>&1; until $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
-             cat /dev/zero >>$W/b/filler) & filler=$!;",
+            "(exec </dev/null >/dev/null 2>&1; until [ $(du -sk $W/b | cut -f1) -ge 4000 ]; do sleep 0.05; done; \
+             for i in $(seq 400); do cat /dev/zero >>$W/b/filler; sleep 0.02; done) & filler=$!;",
             "No space left",
-            "20",
+            "8",
         ),
     ] {
         let before = format!(
