@@ -1,6 +1,6 @@
 use std::{path::PathBuf, time::Duration};
 
-use layermark_model::{Run, RunStatus};
+use layermark_model::{BASELINE, LayerStatus, Run, RunStatus};
 
 /// Events of a run, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +105,22 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A run begins, or goes on.
+    pub(crate) fn started(run: &Run, resumed: bool) -> Self {
+        let others = run.layers.iter().skip(BASELINE + 1);
+        let compared = others.filter(|l| !l.control && l.status == LayerStatus::Ready);
+        Self::RunStarted {
+            id: run.id.clone(),
+            baseline: run.baseline().to_owned(),
+            layers: compared.map(|l| l.name.clone()).collect(),
+            points: run.points.iter().map(|p| p.label.clone()).collect(),
+            seed: run.seed,
+            resumed,
+        }
+    }
+}
+
 /// How a layer compares with the baseline at a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
@@ -125,6 +141,8 @@ pub enum Ended {
     Cap,
     /// The user stopped it.
     Stopped,
+    /// It had ended when it was resumed, but for its power cuts.
+    Before,
 }
 
 /// Result of a run.

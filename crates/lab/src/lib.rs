@@ -20,7 +20,7 @@ mod resolve;
 mod stop;
 
 use layermark_layers::{served, workdir::WorkDir};
-use layermark_model::{Machine, Plan, Point, Run, RunStatus, random};
+use layermark_model::{LayerStatus, Machine, Plan, Point, Run, RunStatus, TrialRecord, random};
 use layermark_probe::workloads;
 use layermark_store::Store;
 
@@ -140,7 +140,7 @@ pub fn run(
 }
 
 /// Continues a run that was stopped or cut off, or, given another budget, one that had spent its
-/// budget. Plan, seed and order stay the same. It starts with the first incomplete block, with the
+/// budget. A run that has ended, but for its power cuts, is returned as it is. Plan, seed and order stay the same. It starts with the first incomplete block, with the
 /// layers set up again.
 pub fn resume(
     again: Resume,
@@ -161,7 +161,8 @@ pub fn resume(
     // More time adds nothing once a fixed number of blocks is complete.
     let made = trials.iter().map(|t| t.cell.block + 1).max();
     let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
-    if run.status == RunStatus::Done && (again.budget.is_none() || whole) {
+    let is_measured = run.status == RunStatus::Done && (again.budget.is_none() || whole);
+    if is_measured && !(again.cuts_left)(&run) {
         return Err(LabError::Finished {
             run: run.id,
             store: run.store,
@@ -177,6 +178,9 @@ pub fn resume(
     served::work_in(&dir);
     check::same_machine(&run, &machine::read(&dir))?;
     resolve::known(&run, again.catalog)?;
+    if is_measured {
+        return measured(run, &trials, again.catalog, store, on_event);
+    }
     resolve::attach_needs(&mut run.points, again.catalog)?;
     let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
@@ -207,4 +211,32 @@ pub fn resume(
         usual_budget: !named,
     };
     Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
+}
+
+/// A run whose measurement has ended, and whose power cuts are left to the caller.
+fn measured(
+    run: Run,
+    trials: &[TrialRecord],
+    catalog: Catalog,
+    store: &mut Store,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<Outcome, LabError> {
+    store.hold(&run.id)?;
+    let lacking = resolve::look_again(&mut run.clone(), catalog)?;
+    let lost = run.layers.iter();
+    let lost = lost.filter(|l| l.status == LayerStatus::Failed && !lacking.contains(&l.name));
+    let lost = lost.map(|l| l.name.clone()).collect();
+    let trials = trials.len() as u64;
+    on_event(Event::started(&run, true));
+    on_event(Event::RunEnded {
+        id: run.id.clone(),
+        status: run.status,
+        trials,
+    });
+    Ok(Outcome {
+        run,
+        ended: Ended::Before,
+        trials,
+        lost,
+    })
 }

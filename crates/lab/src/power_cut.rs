@@ -90,6 +90,19 @@ pub struct Cuts {
     pub sequences: Vec<SequenceCut>,
 }
 
+impl Cuts {
+    /// Nobody looked after any cut, or tried to.
+    fn is_empty(&self) -> bool {
+        let writers = self.writers.iter();
+        let writers = writers.map(|c| c.cuts + c.unrecovered + c.unjudged);
+        let programs = self.programs.iter();
+        let programs = programs.map(|c| c.cuts + c.unrecovered + c.unjudged + c.unchecked);
+        let sequences = self.sequences.iter();
+        let sequences = sequences.map(|c| c.cuts + c.unrecovered + c.unjudged);
+        writers.chain(programs).chain(sequences).sum::<u64>() == 0
+    }
+}
+
 /// Tells the user what is done.
 pub type Tell = dyn Fn(String) + Sync;
 
@@ -173,13 +186,13 @@ pub fn power_cuts(
             continue;
         };
         tell(format!("{}: power cuts", layer.name));
-        let cuts = cutter.go().unwrap_or_else(|lost| {
-            if stop.at_once() {
-                cutter.not_begun()
-            } else {
-                cutter.uncut(&lost.reason)
-            }
-        });
+        let cuts = match cutter.go() {
+            // It wrote, and the run ended before the first cut.
+            Ok(cuts) if stop.is_ending() && cuts.is_empty() => cutter.not_begun(),
+            Ok(cuts) => cuts,
+            Err(_) if stop.at_once() => cutter.not_begun(),
+            Err(lost) => cutter.uncut(&lost.reason),
+        };
         let kept = keep(cuts);
         // Some hundred MiB; the work directory removes what cannot be removed now.
         let _ = fs::remove_dir_all(home);
@@ -237,8 +250,10 @@ impl Cutter<'_> {
             uncut: Some(why.into()),
             ..WitnessTrial::default()
         };
+        // Where writers are not asked for, they were cut before.
+        let writers = (self.request.records > 0).then_some(trial);
         Cuts {
-            writers: vec![trial],
+            writers: writers.into_iter().collect(),
             programs: self.uncut_programs(why),
             sequences: self.uncut_sequences(why).into_iter().collect(),
         }
@@ -495,7 +510,10 @@ impl Cutter<'_> {
         let range = (journal.point(written.begun), journal.point(written.end));
         let last = written.writing.iter().filter_map(|w| w.marks.last());
         let last = last.map(|mark| journal.point(*mark));
-        let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
+        let (seed, mut cuts) = (self.request.seed, self.request.cuts as usize);
+        if written.writing.iter().all(|w| w.log.is_empty()) {
+            cuts = 0;
+        }
         let states = states::drawn(seed, cuts, range, last, journal);
         for states in states.chunks(AT_A_TIME) {
             let looked = disk.side_by_side(states.len(), |at, stand| {
@@ -638,5 +656,42 @@ fn killed(writing: &Writing, survey: &Survey) -> GuestKilled {
     GuestKilled {
         lost: Some(broken.collect::<BTreeSet<_>>().len() as u64),
         why: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The run ended while the writers wrote: their rows said that nothing was lost in 0 cuts, and no later run cut them.
+    #[test]
+    fn cuts_are_empty_until_one_was_tried() {
+        let written = || WitnessTrial {
+            records: 40,
+            ..WitnessTrial::default()
+        };
+        let cuts = Cuts {
+            writers: vec![written(), written()],
+            programs: vec![ProgramCut::default()],
+            sequences: vec![SequenceCut::default()],
+        };
+        assert!(cuts.is_empty());
+        let unjudged = WitnessTrial {
+            unjudged: 1,
+            ..written()
+        };
+        let tried = Cuts {
+            writers: vec![written(), unjudged],
+            ..cuts.clone()
+        };
+        assert!(!tried.is_empty());
+        let tried = Cuts {
+            programs: vec![ProgramCut {
+                unchecked: 1,
+                ..ProgramCut::default()
+            }],
+            ..cuts
+        };
+        assert!(!tried.is_empty());
     }
 }

@@ -166,6 +166,8 @@ pub struct Resume {
     pub env: Environment,
     /// Layers and workloads, the same as in the first part of the run.
     pub catalog: Catalog,
+    /// Whether power cuts of a run that has ended are left: the caller makes them.
+    pub cuts_left: fn(&Run) -> bool,
 }
 
 impl Resume {
@@ -179,6 +181,7 @@ impl Resume {
             budget: None,
             env: Environment::new(),
             catalog: Catalog::default(),
+            cuts_left: |_| false,
         }
     }
 }

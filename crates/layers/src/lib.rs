@@ -84,7 +84,7 @@ pub use fuse::fuse_serve;
 pub use info::*;
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};
 pub use known_paths::{in_facts, in_words, tell};
-pub use of_host::is_of_hosts;
+pub use layermark_sys::is_of_hosts;
 pub use options::{LayerOption, NAMED, check, listed, reaches, unknown};
 pub use place::{BackingExtents, End, Kernel, NearPlace, Place, PlaceInfo};
 pub use teardown::teardown;

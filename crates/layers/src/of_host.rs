@@ -2,6 +2,8 @@
 
 use std::io;
 
+use layermark_sys::is_of_hosts;
+
 use crate::loopdev;
 
 /// Whether an error says nothing of the file or the layer: this host has no more descriptors, memory, processes or loop
@@ -11,10 +13,4 @@ pub fn is_of_host(e: &io::Error) -> bool {
         || e.get_ref()
             .and_then(|inner| inner.downcast_ref::<loopdev::NoDevice>())
             .is_some()
-}
-
-/// The same of an `errno`.
-pub fn is_of_hosts(errno: i32) -> bool {
-    const OF_HOST: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
-    OF_HOST.contains(&errno)
 }

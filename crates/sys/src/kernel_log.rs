@@ -14,7 +14,8 @@ const LOG: &str = "/dev/kmsg";
 const RECORD: usize = 8192;
 /// Most records that are looked at: others log too.
 const MOST: usize = 1000;
-/// Levels up to this one are warnings or worse.
+/// Levels up to this one are warnings or worse. What is added for a facility makes the number larger: records of programs have
+/// one, and those of the kernel have none.
 const WARNING: u32 = 4;
 
 /// The kernel's log from a moment on. Where this user may not read it, it says nothing.
@@ -32,9 +33,14 @@ impl KernelLog {
         }))
     }
 
-    /// The first warning or error since then that names this device.
-    pub fn about(mut self, device: &Path) -> Option<String> {
+    /// The kernel's first warning or error since then that names this device.
+    pub fn about(self, device: &Path) -> Option<String> {
         let device = device.file_name()?.to_str()?.to_owned();
+        self.first(|record| complaint(record, &device))
+    }
+
+    /// The first record since then of which something is said.
+    fn first(mut self, said: impl Fn(&str) -> Option<String>) -> Option<String> {
         let file = self.0.as_mut()?;
         let mut room = vec![0; RECORD];
         for _ in 0..MOST {
@@ -45,7 +51,7 @@ impl KernelLog {
                 Err(e) if e.raw_os_error() == Some(libc::EPIPE) => continue,
                 Err(_) => return None,
             };
-            let said = complaint(&String::from_utf8_lossy(&room[..length]), &device);
+            let said = said(&String::from_utf8_lossy(&room[..length]));
             if said.is_some() {
                 return said;
             }
@@ -54,14 +60,14 @@ impl KernelLog {
     }
 }
 
-/// The text of a record such as `3,1234,5678,-;BTRFS error (device loop6): ...` if it is a complaint about a device.
+/// The text of a record such as `3,1234,5678,-;BTRFS error (device loop6): ...` if it is a complaint of the kernel's about a device.
 fn complaint(record: &str, device: &str) -> Option<String> {
     let (head, text) = record.split_once(';')?;
     let facility_and_level: u32 = head.split(',').next()?.parse().ok()?;
     let text = text.lines().next()?;
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let is_about = words.any(|word| word == device);
-    (facility_and_level & 7 <= WARNING && is_about).then(|| text.to_owned())
+    (facility_and_level <= WARNING && is_about).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -76,8 +82,9 @@ mod tests {
         let of =
             |head: &str, device| complaint(&format!("{head};{text}\n SUBSYSTEM=block\n"), device);
         assert_eq!(of("3,12,345,-", "loop6").as_deref(), Some(text));
-        // With a facility.
-        assert_eq!(of("28,12,345,-", "loop6").as_deref(), Some(text));
+        // A program wrote it, such as systemd or udev: the kernel lets none of them write without a facility.
+        assert_eq!(of("28,12,345,-", "loop6"), None);
+        assert_eq!(of("11,12,345,-", "loop6"), None);
         assert_eq!(of("6,12,345,-", "loop6"), None);
         assert_eq!(of("3,12,345,-", "loop"), None);
         assert_eq!(complaint("rubbish", "loop6"), None);
@@ -100,11 +107,13 @@ mod tests {
             eprintln!("skipped: {LOG} cannot be read and written");
             return;
         }
-        let since = KernelLog::from_now();
-        let nothing = KernelLog::from_now();
-        assert_eq!(nothing.about(&device), None);
+        let [since, nothing, kernels] = [(); 3].map(|()| KernelLog::from_now());
+        let named = |record: &str| record.contains(&name).then(|| record.to_owned());
+        assert_eq!(nothing.first(named), None);
         say("after").unwrap();
-        let said = since.about(&device).unwrap_or_default();
-        assert!(said.ends_with(": after"), "{said}");
+        let said = since.first(named).unwrap_or_default();
+        assert!(said.trim_end().ends_with(": after"), "{said}");
+        // The kernel did not say it.
+        assert_eq!(kernels.about(&device), None);
     }
 }

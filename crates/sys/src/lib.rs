@@ -13,11 +13,14 @@ pub mod cgroup;
 pub mod fuse_servers;
 pub mod kcmp;
 pub mod kernel_log;
+mod of_host;
 pub mod packages;
 pub mod pids;
 pub mod process;
 pub mod served;
 pub mod users;
+
+pub use of_host::is_of_hosts;
 
 /// The start of a file of `/proc` or `/sys`, up to the size of the buffer, in one read: the kernel
 /// returns everything at once. Reading to the end takes three more calls, and these files are read

@@ -9,7 +9,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
-use layermark_model::{Cut, Environment, LayerRun, LayerStatus, Run};
+use layermark_model::{Cut, Environment, LayerRun, LayerStatus, Run, RunStatus};
 use layermark_report::Report;
 use layermark_store::Store;
 use signal_hook::iterator::Signals;
@@ -185,8 +185,13 @@ pub fn go_on(
             special.servers,
             &stop,
         );
-        if let Err(error) = done {
-            result = Err(error);
+        match done {
+            Err(error) => result = Err(error),
+            // Its measurement has ended, and it goes on with the cuts.
+            Ok(()) if stop.asked() && cuts::some_not_begun(&outcome.run) => {
+                outcome.ended = Ended::Stopped;
+            }
+            Ok(()) => {}
         }
     }
     let stdout = common.out.stdout();
@@ -237,7 +242,7 @@ fn time_for_cuts(
     begun: Instant,
 ) -> Option<Stop> {
     outcome.run.plan.power_cuts.as_ref()?;
-    if outcome.ended == Ended::Stopped {
+    if outcome.ended == Ended::Stopped || !cuts::are_left(&outcome.run) {
         return Some(stop.clone());
     }
     let budget = outcome.run.plan.budget().ok().flatten();
@@ -249,7 +254,7 @@ fn time_for_cuts(
         let id = &outcome.run.id;
         say("warning: no power was cut: the budget is spent");
         say(format!(
-            "hint: cut it with the plan's own budget: layermark run --replay {id}{}",
+            "hint: cut it without a budget: layermark run --resume {id}{}",
             outcome.run.store
         ));
         return Some(stop.within(Duration::ZERO));
@@ -305,6 +310,7 @@ fn measure(
                 env,
                 silence: common.silence,
                 budget: common.budget.clone(),
+                cuts_left: cuts::are_left,
                 ..Resume::new(run, exe)
             };
             return layermark_lab::resume(again, store, stop, &mut on_event);
@@ -317,9 +323,15 @@ fn measure(
 fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCode {
     let (id, store) = (&outcome.run.id, &report.store);
     if outcome.ended == Ended::Stopped {
-        say(format!(
-            "stopped; continue: layermark run --resume {id}{store}"
-        ));
+        say(
+            if outcome.run.status == RunStatus::Done && !cuts::are_left(&outcome.run) {
+                // Their commands are not stored.
+                "stopped; file systems of --server are not cut later: give the command again"
+                    .to_owned()
+            } else {
+                format!("stopped; continue: layermark run --resume {id}{store}")
+            },
+        );
         return Code::Stopped.into();
     }
     let gates = gate::outcome(report);

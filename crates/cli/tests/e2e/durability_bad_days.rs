@@ -389,6 +389,6 @@ fn cuts_that_this_machine_cannot_look_at_are_not_judged() {
     let told = said.then().args(["report", "last", "--full"]).run().stdout;
     let words: Vec<&str> = told.split_whitespace().collect();
     let told = words.join(" ").replace('`', "");
-    let words = "native: cannot tell: 3 power cuts are not judged, because this machine failed:";
+    let words = "native: cannot tell: 3 power cuts are not judged, because of an error that may be this machine's:";
     assert!(told.contains(words), "{told}");
 }

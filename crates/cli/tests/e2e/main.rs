@@ -24,6 +24,7 @@ mod durability_bad_days;
 mod durability_by_hand;
 mod durability_guests;
 mod durability_programs;
+mod durability_resumed;
 mod durability_sequences;
 mod files_made;
 mod first_times;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{BASELINE, LayerStatus, Run, RunStatus, TrialRecord};
+use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
 use layermark_probe::packaged;
 use layermark_store::Store;
 
@@ -98,16 +98,7 @@ impl<'a> Lab<'a> {
 
     fn announce(&mut self) {
         let (run, out) = (&self.progress.run, &mut self.out);
-        let others = run.layers.iter().skip(BASELINE + 1);
-        let compared = others.filter(|l| !l.control && l.status == LayerStatus::Ready);
-        out.emit(Event::RunStarted {
-            id: run.id.clone(),
-            baseline: run.baseline().to_owned(),
-            layers: compared.map(|l| l.name.clone()).collect(),
-            points: run.points.iter().map(|p| p.label.clone()).collect(),
-            seed: run.seed,
-            resumed: self.fixed.resumed,
-        });
+        out.emit(Event::started(run, self.fixed.resumed));
         for note in &self.fixed.setup.notes {
             out.note(note.clone());
         }

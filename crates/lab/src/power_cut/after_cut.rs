@@ -10,6 +10,8 @@ use layermark_layers::{
 use super::{CutDisk, Cutter, Stand, states::State};
 use crate::execute::layer_failure::LayerFailure;
 
+const NO_MEMORY: &str = "no memory was left for the disks that were looked at";
+
 impl Cutter<'_> {
     /// Recovers what a cut left, and looks at it: `look` gets the layer's directory.
     pub(super) fn after_cut<T>(
@@ -20,14 +22,16 @@ impl Cutter<'_> {
         look: impl FnOnce(&Path, &mut Undo) -> Result<T, LayerFailure>,
     ) -> Result<T, LayerFailure> {
         let mut undo = Undo::new();
+        let room = disk.room();
+        let begun = room.look();
         let seen = image_of(disk, stand, state, &mut undo).and_then(|()| {
             let ground = self.ground(stand.at.clone(), &stand.server, &mut undo)?;
             look(&ground.join("layer"), &mut undo)
         });
         // As long as the image is there.
-        let seen = seen.map_err(|why| blamed(why, disk.is_full(), state.1));
+        let was_full = room.look() != begun;
         undo.run();
-        seen
+        judged(seen, was_full, state.1)
     }
 }
 
@@ -40,14 +44,15 @@ fn image_of(
 ) -> Result<(), LayerFailure> {
     let image = &stand.image;
     let of_host = |e: io::Error| LayerFailure::new(format!("{}: {e}", image.display())).of_host();
-    let removed = image.clone();
-    undo.push(
-        "remove the image of a cut disk",
-        move || match fs::remove_file(removed) {
+    let (removed, room) = (image.clone(), disk.room());
+    undo.push("remove the image of a cut disk", move || {
+        // For those at work on other images.
+        room.look();
+        match fs::remove_file(removed) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
-        },
-    );
+        }
+    });
     disk.history
         .write_image(point, choice, image)
         .map_err(of_host)?;
@@ -58,21 +63,26 @@ fn image_of(
     }
 }
 
-/// A full directory of images fails writes in whatever stands on it, with any error. Of an error of the layer it says
-/// which of the writes that no flush covers had survived.
-fn blamed(why: LayerFailure, images_are_full: bool, survived: Choice) -> LayerFailure {
-    if why.of_host {
-        return why;
+/// A full directory of images fails writes in whatever stands on it, with any error, and with damage that is no error: then
+/// nothing is judged. Of an error of the layer it says which of the writes that no flush covers had survived.
+fn judged<T>(
+    seen: Result<T, LayerFailure>,
+    images_were_full: bool,
+    survived: Choice,
+) -> Result<T, LayerFailure> {
+    match seen {
+        Err(why) if why.of_host => Err(why),
+        Err(why) if images_were_full => {
+            let reason = format!("{NO_MEMORY} ({})", why.reason);
+            Err(LayerFailure { reason, ..why }.of_host())
+        }
+        Ok(_) if images_were_full => Err(LayerFailure::new(NO_MEMORY).of_host()),
+        Err(why) => {
+            let reason = format!("{}; survived of the rest: {survived}", why.reason);
+            Err(LayerFailure { reason, ..why })
+        }
+        Ok(seen) => Ok(seen),
     }
-    if !images_are_full {
-        let reason = format!("{}; survived of the rest: {survived}", why.reason);
-        return LayerFailure { reason, ..why };
-    }
-    let reason = format!(
-        "no memory was left for the disk that was looked at ({})",
-        why.reason
-    );
-    LayerFailure { reason, ..why }.of_host()
 }
 
 #[cfg(test)]
@@ -83,16 +93,26 @@ mod tests {
     fn an_error_is_this_hosts_where_the_images_have_no_room() {
         let why = || LayerFailure::new("mount xfs on /x: Input/output error");
         let torn = Choice::Torn(7);
-        let layers = blamed(why(), false, torn);
+        let blamed = |full| judged::<()>(Err(why()), full, torn).unwrap_err();
+        let layers = blamed(false);
         assert!(!layers.of_host);
         let whole = format!("mount xfs on /x: Input/output error; survived of the rest: {torn}");
         assert_eq!(layers.reason, whole);
-        let lacks = blamed(why().of_host(), false, torn);
-        assert_eq!(lacks, why().of_host());
-        let full = blamed(why(), true, torn);
+        let lacks = judged::<()>(Err(why().of_host()), true, torn);
+        assert_eq!(lacks, Err(why().of_host()));
+        let full = blamed(true);
         assert!(full.of_host);
         assert!(full.reason.starts_with("no memory was left"), "{full:?}");
         assert!(full.reason.contains("mount xfs on /x"), "{full:?}");
+    }
+
+    /// A survey that could be made found damage, which was called a loss.
+    #[test]
+    fn what_was_found_while_the_images_had_no_room_is_not_judged() {
+        assert_eq!(judged(Ok(7), false, Choice::All), Ok(7));
+        let why = judged(Ok(7), true, Choice::All).unwrap_err();
+        assert!(why.of_host, "{why:?}");
+        assert_eq!(why.reason, NO_MEMORY);
     }
 
     #[test]

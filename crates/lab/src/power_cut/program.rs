@@ -56,13 +56,16 @@ impl Cutter<'_> {
                 cut: self.about(program),
             };
             if self.stop.is_ending() {
-                run.cut.uncut = Some(NOT_BEGUN.into());
-                run.cut.not_begun = true;
+                not_begun(&mut run.cut);
             } else if let Some(why) = &broken {
                 run.cut.uncut = Some(why.clone());
             } else if let Err(e) = self.run_program(program, disk, place, probe, &mut run) {
-                run.cut.uncut = Some(e.reason.clone());
-                broken = Some(e.reason);
+                if self.stop.at_once() {
+                    not_begun(&mut run.cut);
+                } else {
+                    run.cut.uncut = Some(e.reason.clone());
+                    broken = Some(e.reason);
+                }
             }
             runs.push(run);
         }
@@ -245,6 +248,10 @@ impl Cutter<'_> {
             if run.cut.uncut.is_some() {
                 return run.cut;
             }
+            if self.stop.is_ending() {
+                not_begun(&mut run.cut);
+                return run.cut;
+            }
             let Some(first) = run.marks.first() else {
                 return run.cut;
             };
@@ -318,6 +325,20 @@ impl Cutter<'_> {
     }
 }
 
+/// The run ended before the power was cut under it: its row says nothing else, so that it is made anew.
+fn not_begun(cut: &mut ProgramCut) {
+    *cut = ProgramCut {
+        layer: std::mem::take(&mut cut.layer),
+        program: std::mem::take(&mut cut.program),
+        promises: cut.promises,
+        control: cut.control,
+        named: cut.named,
+        uncut: Some(NOT_BEGUN.into()),
+        not_begun: true,
+        ..ProgramCut::default()
+    };
+}
+
 /// The directory of a program in a layer.
 fn dir_of(place: &dyn Place, number: usize) -> String {
     let dir = place.info().dir.join(format!("program-{number}/work"));
@@ -343,6 +364,24 @@ fn out_of_turn() -> LayerFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_was_run_and_not_cut_is_not_begun() {
+        let mut cut = ProgramCut {
+            layer: "fuse".into(),
+            program: "queue".into(),
+            named: true,
+            items: 40,
+            ..ProgramCut::default()
+        };
+        not_begun(&mut cut);
+        assert!(cut.not_begun && cut.named);
+        assert_eq!(cut.uncut.as_deref(), Some(NOT_BEGUN));
+        assert_eq!(
+            (&*cut.layer, &*cut.program, cut.items),
+            ("fuse", "queue", 0)
+        );
+    }
 
     /// What is absent, or cannot be read for another reason, is nobody's loss.
     #[test]

@@ -11,7 +11,7 @@ use layermark_model::{
     PlanSequences,
     protocol::{FromProbe, SequenceAsk, SequenceDid, ToProbe},
     witness::{
-        SequenceCut,
+        NOT_BEGUN, SequenceCut,
         sequence::{Basis, LostSequence, Moment, Oracle, Seen, Sequence, SequenceState},
     },
 };
@@ -262,6 +262,11 @@ impl Cutter<'_> {
         cut.unfinished = asked.saturating_sub(cut.sequences + cut.left_out);
         cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         cut.smallest = smallest(&cut.lost).cloned();
+        let tried = cut.cuts + cut.unrecovered + cut.unjudged;
+        if self.stop.is_ending() && tried == 0 && cut.unfinished > 0 && cut.uncut.is_none() {
+            cut.uncut = Some(NOT_BEGUN.into());
+            cut.not_begun = true;
+        }
         cut
     }
 

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -32,12 +32,43 @@ pub(super) struct Stand {
     pub(super) server: PathBuf,
 }
 
+/// How much room the directory of images has. It is looked at before an image is removed, by any stand: what was full is
+/// seen, though another stand has made room since.
+#[derive(Debug)]
+pub(super) struct Room {
+    images: PathBuf,
+    /// How often it was seen to be full.
+    full: AtomicUsize,
+}
+
+impl Room {
+    fn new(images: PathBuf) -> Self {
+        Self {
+            images,
+            full: AtomicUsize::new(0),
+        }
+    }
+
+    /// Looks at it. Returns how often it was seen without room by now, so that writes to an image fail.
+    pub(super) fn look(&self) -> usize {
+        let free = rustix::fs::statvfs(&self.images).map(|s| s.f_bavail.saturating_mul(s.f_frsize));
+        self.note(free.is_ok_and(|free| free < LEAST_ROOM))
+    }
+
+    fn note(&self, is_full: bool) -> usize {
+        let now = usize::from(is_full);
+        self.full.fetch_add(now, Ordering::SeqCst) + now
+    }
+}
+
 /// A disk whose power is cut at moments of its history.
 #[derive(Debug)]
 pub(super) struct CutDisk {
     pub(super) history: History,
     /// A directory in memory for images.
     images: PathBuf,
+    /// The room that it has.
+    room: Arc<Room>,
     /// A directory on a disk.
     home: PathBuf,
     /// Only one is set up at a time.
@@ -50,6 +81,7 @@ impl CutDisk {
         Self {
             history,
             images: disk.images(),
+            room: Arc::new(Room::new(disk.images())),
             home: home.into(),
             is_alone,
         }
@@ -70,15 +102,15 @@ impl CutDisk {
         Ok(Self {
             history,
             images: self.images.clone(),
+            room: Arc::clone(&self.room),
             home: self.home.clone(),
             is_alone: self.is_alone,
         })
     }
 
-    /// Whether the directory of images has no room, so that writes to an image fail.
-    pub(super) fn is_full(&self) -> bool {
-        let free = rustix::fs::statvfs(&self.images).map(|s| s.f_bavail.saturating_mul(s.f_frsize));
-        free.is_ok_and(|free| free < LEAST_ROOM)
+    /// The room for images of all stands.
+    pub(super) fn room(&self) -> Arc<Room> {
+        Arc::clone(&self.room)
     }
 
     fn stand(&self, number: usize) -> Stand {
@@ -174,6 +206,24 @@ mod tests {
         let counted: usize = all.iter().map(|(.., own)| own).sum();
         let by_itself = |n: usize| n * (n + 1) / 2;
         assert_eq!(counted, by_itself(of(0)) + by_itself(of(1)));
+    }
+
+    /// It was looked at when a stand had failed, and another had made room by then.
+    #[test]
+    fn room_that_was_short_is_remembered() {
+        let here = tempfile::tempdir().unwrap();
+        let room = Room::new(here.path().into());
+        let (begun, shared) = (room.note(false), &room);
+        assert_eq!(room.note(false), begun);
+        thread::scope(|scope| {
+            scope.spawn(move || shared.note(true));
+        });
+        assert_ne!(room.note(false), begun);
+        // One that begins now is not concerned.
+        let begun = room.note(false);
+        assert_eq!(room.note(false), begun);
+        let gone = Room::new(here.path().join("absent"));
+        assert_eq!(gone.look(), 0);
     }
 
     #[test]

@@ -256,7 +256,7 @@ pub struct WitnessTrial {
     /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed.
+    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_begun: bool,
     /// Why no power was cut; then there is one such trial for the layer, without a writer.

@@ -282,7 +282,7 @@ pub struct ProgramCut {
     /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed.
+    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_begun: bool,
     /// Power cuts after which the check failed, so that nothing is known; not in `cuts`.

@@ -17,6 +17,7 @@ use layermark_model::{
     protocol::WitnessJob,
     witness::{Acknowledged, Asked, Checked, Content, Found, Stamp, Survey, check},
 };
+use layermark_sys::is_of_hosts;
 
 use crate::ProbeError;
 
@@ -298,21 +299,18 @@ pub fn look(writer: &dyn Writer, site: &Site) -> Result<Survey, ProbeError> {
     }
 }
 
-/// Whether what cannot be read is the layer's loss: any error but those of this process, and of a mount that
+/// Whether what cannot be read is the layer's loss: any error but those of this process or machine, and of a mount that
 /// another user made. A file system in user space may give any, such as `ENOSYS` for a directory without its key.
 pub fn is_damage(e: &io::Error) -> bool {
-    const OURS: [i32; 8] = [
+    const OURS: [i32; 5] = [
         libc::EACCES,
         libc::EPERM,
         libc::EROFS,
         libc::EINTR,
-        libc::EMFILE,
-        libc::ENFILE,
-        libc::ENOMEM,
         libc::ENOTCONN,
     ];
     match e.raw_os_error() {
-        Some(number) => !OURS.contains(&number),
+        Some(number) => !OURS.contains(&number) && !is_of_hosts(number),
         None => e.kind() == io::ErrorKind::InvalidData,
     }
 }

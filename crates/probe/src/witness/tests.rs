@@ -139,6 +139,9 @@ fn what_cannot_be_read_is_lost_unless_the_reason_is_the_readers() {
         (libc::EACCES, false),
         (libc::EROFS, false),
         (libc::ENOTCONN, false),
+        // This machine had no more of something, in the words of any layer.
+        (libc::EAGAIN, false),
+        (libc::ENOMEM, false),
     ] {
         let e = io::Error::from_raw_os_error(number);
         assert_eq!(is_damage(&e), is_lost, "{e}");

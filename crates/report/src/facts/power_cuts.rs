@@ -8,7 +8,9 @@ use layermark_model::{
 use crate::{
     group,
     statements::{
-        power_cuts::{ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts},
+        power_cuts::{
+            ControlCut, ControlFault, ControlOpen, Controls, CutEvidence, Lie, Loss, PowerCuts,
+        },
         sequences,
     },
 };
@@ -161,13 +163,34 @@ pub fn controls(trials: &[WitnessTrial]) -> Controls<'_> {
             layer,
             losing: sum.losing,
             cuts: sum.cuts,
-            uncut: sum.uncut,
+            open: control_open(&sum),
         })
     };
     Controls {
         honest: of(WitnessControl::Honest),
         lying: of(WitnessControl::Liar),
     }
+}
+
+fn control_open<'a>(sum: &Sum<'a>) -> Option<ControlOpen<'a>> {
+    if let Some(why) = sum.uncut {
+        return Some(ControlOpen::Uncut(Some(why)));
+    }
+    if sum.cuts > 0 {
+        return None;
+    }
+    Some(match (sum.unjudged, sum.unrecovered) {
+        (0, 0) => ControlOpen::Uncut(sum.error),
+        (0, n) => ControlOpen::Unrecovered(n, sum.unrecovered_why.unwrap_or_default()),
+        (n, _) => ControlOpen::Unjudged(n, sum.unjudged_why.unwrap_or_default()),
+    })
+}
+
+/// The layer that is known to lie, if none of its cuts is judged: then nothing shows that a loss would be seen.
+pub fn unseen_liar(trials: &[WitnessTrial]) -> Option<ControlCut<'_>> {
+    let is_liar = |trial: &&WitnessTrial| trial.control == Some(WitnessControl::Liar);
+    let is_seen = trials.iter().filter(is_liar).any(|trial| trial.cuts > 0);
+    controls(trials).lying.filter(|_| !is_seen)
 }
 
 /// What is wrong with the controls: then no acquittal and no conviction can be believed.
@@ -381,5 +404,41 @@ mod tests {
             "{told}"
         );
         assert!(told.ends_with("no lying one was cut"), "{told}");
+    }
+
+    /// "Lost data in 0 of 0 cuts" was said of it, and other layers were acquitted by it.
+    #[test]
+    fn a_control_whose_cuts_nobody_judged_says_so() {
+        let liar = WitnessTrial {
+            cuts: 0,
+            ..trial("overlay:volatile", Some(WitnessControl::Liar), 0)
+        };
+        let of = |liar: WitnessTrial| {
+            let all = [liar];
+            let unseen = unseen_liar(&all).is_some();
+            let told = said(&controls(&all));
+            let (_, told) = told.split_once("; ").unwrap();
+            (unseen, told.to_owned())
+        };
+        let name = "`overlay:volatile` (lying)";
+        let unjudged = WitnessTrial {
+            unjudged: 38,
+            unjudged_why: Some("no loop device".into()),
+            ..liar.clone()
+        };
+        let why = "has no cut that is judged: 38 are not (no loop device)";
+        assert_eq!(of(unjudged), (true, format!("{name} {why}")));
+        let unrecovered = WitnessTrial {
+            unrecovered: 1,
+            unrecovered_why: Some("it lacks a key".into()),
+            ..liar.clone()
+        };
+        let why = "could not be set up again after 1 cut (it lacks a key)";
+        assert_eq!(of(unrecovered), (true, format!("{name} {why}")));
+        assert_eq!(of(liar), (true, format!("{name} was not cut")));
+        let caught = trial("overlay:volatile", Some(WitnessControl::Liar), 38);
+        let told = format!("{name} lost data in 38 of 38 cuts");
+        assert_eq!(of(caught), (false, told));
+        assert_eq!(unseen_liar(&[trial("native", None, 0)]), None);
     }
 }

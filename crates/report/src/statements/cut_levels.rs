@@ -3,8 +3,8 @@
 use layermark_model::witness::WitnessTrial;
 
 use crate::{
-    facts::power_cuts::{closed, controls_failed, killed, lie, refuses, sum},
-    statements::power_cuts::{ControlFault, CutEvidence, Lie},
+    facts::power_cuts::{closed, controls_failed, killed, lie, refuses, sum, unseen_liar},
+    statements::power_cuts::{ControlCut, ControlFault, CutEvidence, Lie},
     types::{Durability, DurabilityVerdict, Holds},
 };
 
@@ -85,6 +85,8 @@ pub enum LevelEvidence<'a> {
         /// Further cuts that are not judged, and the error of this machine.
         not_judged: Option<(u64, &'a str)>,
     },
+    /// No cut of the layer that is known to lie is judged.
+    NoLiar(ControlCut<'a>),
     /// It could not be set up again after any of so many cuts, and why.
     NeverSetUp(u64, &'a str),
     /// None of so many cuts is judged, by an error of this machine.
@@ -155,6 +157,11 @@ pub fn level_reached<'a>(
             not_set_up,
             not_judged,
         };
+        if let Some(liar) = unseen_liar(trials) {
+            let evidence = vec![kept, LevelEvidence::NoLiar(liar)];
+            let open = Some(NotProven::WhatItKept);
+            return reached(LevelVerdict::CannotTell, evidence, open);
+        }
         let verdict = match (not_set_up, not_judged) {
             (Some(_), _) => LevelVerdict::KeptWhereSetUp,
             (None, Some(_)) => LevelVerdict::KeptWhereJudged,

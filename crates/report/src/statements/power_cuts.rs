@@ -77,8 +77,19 @@ pub struct ControlCut<'a> {
     pub losing: u64,
     /// All cuts.
     pub cuts: u64,
-    /// Why it was not cut.
-    pub uncut: Option<&'a str>,
+    /// Why nothing is known of it.
+    pub open: Option<ControlOpen<'a>>,
+}
+
+/// Why no cut of a control says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlOpen<'a> {
+    /// It was not cut, and why; `None`: it is not known.
+    Uncut(Option<&'a str>),
+    /// So many cuts are not judged, and the error.
+    Unjudged(u64, &'a str),
+    /// After so many cuts it could not be set up again, and why.
+    Unrecovered(u64, &'a str),
 }
 
 /// What is wrong with a control.

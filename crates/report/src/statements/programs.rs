@@ -28,7 +28,7 @@ pub enum Open<'a> {
     /// No power was cut under it.
     NotCut(&'a str),
     /// Nobody could look after any cut: the layer could not be set up again after so many, the check failed after so
-    /// many, so many are not judged because this machine failed, and why.
+    /// many, so many are not judged because of an error that may be this machine's, and why.
     NotSeen {
         unrecovered: u64,
         unchecked: u64,

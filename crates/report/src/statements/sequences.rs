@@ -48,8 +48,8 @@ pub enum OpenSequences<'a> {
     NotCut(&'a str),
     /// The run was stopped before, or no sequence could be done; why.
     None(Option<&'a str>),
-    /// After so many cuts nobody could look, and why.
-    Partly(u64, &'a str),
+    /// After so many cuts nobody could look, and why. So many more are not judged, with the error of this machine.
+    Partly(u64, &'a str, Option<(u64, &'a str)>),
     /// So many cuts are not judged, and the error of this machine.
     Unjudged(u64, &'a str),
     /// The run ended before all cuts of so many sequences, of so many.
@@ -116,6 +116,7 @@ pub fn answers(cuts: &[SequenceCut]) -> Vec<SequenceAnswer<'_>> {
 
 fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> SequenceAnswer<'a> {
     let posix = cut.losing(Basis::Posix);
+    let unjudged_why = cut.unjudged_why.as_deref().unwrap_or_default();
     let open = match (&cut.uncut, &cut.unrecovered_why) {
         _ if posix > 0 && cut.control == Some(WitnessControl::Honest) => {
             Some(OpenSequences::IsHonest)
@@ -130,12 +131,10 @@ fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> Sequ
             Some(OpenSequences::None(why.or(cut.left_out_why.as_deref())))
         }
         (None, Some(why)) if cut.unrecovered > 0 => {
-            Some(OpenSequences::Partly(cut.unrecovered, why))
+            let unjudged = (cut.unjudged > 0).then_some((cut.unjudged, unjudged_why));
+            Some(OpenSequences::Partly(cut.unrecovered, why, unjudged))
         }
-        _ if cut.unjudged > 0 => {
-            let why = cut.unjudged_why.as_deref().unwrap_or_default();
-            Some(OpenSequences::Unjudged(cut.unjudged, why))
-        }
+        _ if cut.unjudged > 0 => Some(OpenSequences::Unjudged(cut.unjudged, unjudged_why)),
         _ if cut.unfinished > 0 => {
             let all = cut.sequences + cut.unfinished;
             Some(OpenSequences::Unfinished(cut.unfinished, all))
@@ -320,7 +319,16 @@ pub(crate) mod tests {
             unrecovered_why: Some("mount: broken".into()),
             ..kept()
         };
-        assert!(open(&[native(&[]), partly, liar(&[POSIX])]).contains("Partly(3"));
+        assert!(open(&[native(&[]), partly.clone(), liar(&[POSIX])]).contains("Partly(3"));
+        // Those that are not judged were hidden by those after which nobody could look.
+        let both = SequenceCut {
+            unjudged: 2,
+            unjudged_why: Some("no loop device".into()),
+            ..partly
+        };
+        let open_of = open(&[native(&[]), both, liar(&[POSIX])]);
+        let words = "Partly(3, \"mount: broken\", Some((2, \"no loop device\")))";
+        assert!(open_of.contains(words), "{open_of}");
         let unjudged = SequenceCut {
             unjudged: 3,
             unjudged_why: Some("no loop device".into()),

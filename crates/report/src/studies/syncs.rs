@@ -9,7 +9,7 @@ use super::{
     rows::{ids, is_emulated, judged, usable},
 };
 use crate::{
-    facts::power_cuts::{self, controls, controls_failed, killed, lie, sum},
+    facts::power_cuts::{self, controls, controls_failed, killed, lie, sum, unseen_liar},
     statements::studies::iozone_vm::{CountedFlushes, FastSync, IozoneClaim, SyncProof},
     types::{Conclusion, DurabilityVerdict, Holds, ResultRow},
 };
@@ -42,7 +42,7 @@ pub fn flushed<'a>(data: &Data<'a>, layer: &str) -> Vec<&'a ResultRow> {
 enum Cut {
     Lost,
     Kept,
-    /// It was not cut, not set up again, or the controls were wrong.
+    /// It was not cut, not set up again, or the controls were wrong or, of the liar, not judged.
     Unknown,
 }
 
@@ -51,6 +51,7 @@ fn cut(trials: &[WitnessTrial], layer: &str) -> Cut {
     match () {
         () if controls_failed(trials).is_some() => Cut::Unknown,
         () if sum.worst.is_some() => Cut::Lost,
+        () if unseen_liar(trials).is_some() => Cut::Unknown,
         () if sum.cuts > 0 && sum.unrecovered == 0 && sum.unjudged == 0 => Cut::Kept,
         () => Cut::Unknown,
     }

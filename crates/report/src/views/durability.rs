@@ -227,7 +227,7 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
 
 #[cfg(test)]
 mod tests {
-    use layermark_model::witness::{ClosedFiles, LostRecord, WitnessFinding};
+    use layermark_model::witness::{ClosedFiles, LostRecord, WitnessControl, WitnessFinding};
     use layermark_testkit::sample::Sample;
 
     use super::*;
@@ -302,7 +302,7 @@ mod tests {
         let (_, verdict, evidence) = level(partly);
         assert_eq!(verdict, LevelVerdict::KeptWhereJudged);
         assert!(verdict.holds() == Holds::Open);
-        let why = "; 3 more are not judged, because this machine failed: no loop device; ";
+        let why = "; 3 more are not judged, because of an error that may be this machine's: no loop device; ";
         assert!(evidence.contains(why), "{evidence}");
         let none = WitnessTrial {
             cuts: 0,
@@ -312,7 +312,7 @@ mod tests {
         };
         let (_, verdict, evidence) = level(none);
         assert_eq!(verdict, LevelVerdict::CannotTell);
-        let why = "38 power cuts are not judged, because this machine failed: no loop device";
+        let why = "38 power cuts are not judged, because of an error that may be this machine's: no loop device";
         assert_eq!(evidence, format!("{why}; {lost}"));
         let never = WitnessTrial {
             cuts: 0,
@@ -324,6 +324,43 @@ mod tests {
         assert_eq!(verdict, LevelVerdict::NotRecovered);
         let why = "after 38 power cuts it could not be set up again: it lacks a key";
         assert_eq!(evidence, format!("{why}; {lost}"));
+    }
+
+    /// A layer was "kept" where the liar, whose cuts this machine could not look at, showed nothing.
+    #[test]
+    fn nothing_is_kept_where_no_cut_of_the_liar_is_judged() {
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        let kept = WitnessTrial {
+            layer: "fuse".into(),
+            writer: "append".into(),
+            records: 500,
+            cuts: 38,
+            ..WitnessTrial::default()
+        };
+        let liar = WitnessTrial {
+            layer: "overlay:volatile".into(),
+            control: Some(WitnessControl::Liar),
+            records: 500,
+            unjudged: 38,
+            unjudged_why: Some("no loop device".into()),
+            ..WitnessTrial::default()
+        };
+        report.power_cuts = vec![kept.clone(), liar.clone()];
+        let of = report.level("fuse");
+        assert_eq!(of.verdict, LevelVerdict::CannotTell);
+        assert_eq!(
+            String::from(of.evidence(&report.names())),
+            "500 records acknowledged, 0 lost in 38 power cuts; nothing shows that a loss would be seen, because \
+             `overlay:volatile` (lying) has no cut that is judged: 38 are not (no loop device)"
+        );
+        let caught = WitnessTrial {
+            cuts: 38,
+            losing: 38,
+            ..liar
+        };
+        report.power_cuts = vec![kept, caught];
+        assert_eq!(report.level("fuse").verdict, LevelVerdict::Kept);
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub const CUT_RECORDS: Caption = caption(
     "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record.",
 );
 /// Cuts that are not judged.
-pub const NOT_JUDGED: &str = "Not judged: this machine failed, which says nothing of the layer.";
+pub const NOT_JUDGED: &str =
+    "Not judged: an error that may be this machine's says nothing of the layer.";
 /// Flushes of a layer, from the writer to the disk.
 pub const STOREYS: &str = "While all writers wrote, from the writer down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.";
 /// Power cuts under programs.

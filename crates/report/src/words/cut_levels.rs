@@ -3,7 +3,7 @@
 use crate::{
     number::count,
     statements::cut_levels::{LevelEvidence, LevelReached, LevelVerdict, NotProven},
-    words::{Names, Text, Words, text},
+    words::{Names, Text, Words, power_cuts::lying_control, text},
 };
 
 const NOT_CUT: &str = "no power was cut";
@@ -94,11 +94,15 @@ impl Words for LevelEvidence<'_> {
                 let not = not.unwrap_or_default();
                 let open = not_judged.map(|(n, why)| {
                     let are = if n == 1 { "is" } else { "are" };
-                    text!("; {n} more {are} not judged, because this machine failed: {why}")
+                    text!("; {n} more {are} not judged, because of an error that may be this machine's: {why}")
                 });
                 let open = open.unwrap_or_default();
                 text!("{records} records acknowledged, 0 lost in {cuts}{not}{open}")
             }
+            Self::NoLiar(liar) => text!(
+                "nothing shows that a loss would be seen, because {}",
+                lying_control(liar)
+            ),
             Self::NeverSetUp(cuts, why) => {
                 let cuts = power_cuts(*cuts);
                 text!("after {cuts} it could not be set up again: {why}")
@@ -106,7 +110,9 @@ impl Words for LevelEvidence<'_> {
             Self::NeverJudged(cuts, why) => {
                 let are = if *cuts == 1 { "is" } else { "are" };
                 let cuts = power_cuts(*cuts);
-                text!("{cuts} {are} not judged, because this machine failed: {why}")
+                text!(
+                    "{cuts} {are} not judged, because of an error that may be this machine's: {why}"
+                )
             }
             Self::Flushes(because) => (*because).into(),
             Self::NotCut(why) => why.unwrap_or(NOT_CUT).into(),

@@ -27,7 +27,7 @@ use crate::{
         gate::{FailedGates, Held, Lacks, Repeated},
         left_out::Hint,
         odd::{Coverage, NotAmong, OddAnswer, OddAt, RunSays, Unlike},
-        power_cuts::{self, ControlCut, ControlFault, Controls, Lie, Loss, PowerCuts},
+        power_cuts::{self, ControlCut, ControlFault, ControlOpen, Controls, Lie, Loss, PowerCuts},
         remarks::{self, Crossed, Quick, Remark},
         scaling::NotScaling,
         series::{CallKind, SeriesFinding, TracedCalls},
@@ -571,7 +571,17 @@ fn power_cuts_and_their_controls() {
             layer: "native",
             losing: d.n(),
             cuts: d.n(),
-            uncut: None,
+            open: None,
+        };
+        let unseen = ControlCut {
+            layer: "liar",
+            losing: 0,
+            cuts: 0,
+            open: Some(if d.n() % 2 == 0 {
+                ControlOpen::Unjudged(d.n(), "no loop device")
+            } else {
+                ControlOpen::Unrecovered(d.n(), "it lacks a key")
+            }),
         };
         let closed = ClosedFiles {
             files: d.n(),
@@ -602,7 +612,7 @@ fn power_cuts_and_their_controls() {
             more_closed: d.count(),
             controls: Controls {
                 honest: Some(control),
-                lying: None,
+                lying: Some(unseen),
             },
         };
         each(

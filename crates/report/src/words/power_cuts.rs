@@ -6,7 +6,9 @@ use crate::{
     number::{count, list},
     statements::{
         cut_levels::LevelReached,
-        power_cuts::{ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts},
+        power_cuts::{
+            ControlCut, ControlFault, ControlOpen, Controls, CutEvidence, Lie, Loss, PowerCuts,
+        },
     },
     words::{Names, Text, Words, captions, cut_levels::legend, text},
 };
@@ -178,12 +180,30 @@ impl Words for Controls<'_> {
 }
 
 fn control(what: &str, cut: Option<&ControlCut>) -> Text {
-    let Some(cut) = cut else {
-        return text!("no {what} one was cut");
-    };
+    match cut {
+        None => text!("no {what} one was cut"),
+        Some(cut) => one_control(what, cut),
+    }
+}
+
+/// The layer that is known to lie.
+pub fn lying_control(cut: &ControlCut) -> Text {
+    one_control("lying", cut)
+}
+
+fn one_control(what: &str, cut: &ControlCut) -> Text {
     let layer = Text::code(cut.layer);
-    match cut.uncut {
-        Some(why) => text!("{layer} ({what}) was not cut: {why}"),
+    match cut.open {
+        Some(ControlOpen::Uncut(None)) => text!("{layer} ({what}) was not cut"),
+        Some(ControlOpen::Uncut(Some(why))) => text!("{layer} ({what}) was not cut: {why}"),
+        Some(ControlOpen::Unjudged(n, why)) => {
+            let are = if n == 1 { "is" } else { "are" };
+            text!("{layer} ({what}) has no cut that is judged: {n} {are} not ({why})")
+        }
+        Some(ControlOpen::Unrecovered(n, why)) => {
+            let cuts = count(n as usize, "cut");
+            text!("{layer} ({what}) could not be set up again after {cuts} ({why})")
+        }
         None => text!(
             "{layer} ({what}) lost data in {} of {}",
             cut.losing,

@@ -133,7 +133,7 @@ impl Open<'_> {
                 let unjudged = (*unjudged > 0).then(|| {
                     let are = if *unjudged == 1 { "is" } else { "are" };
                     let cuts = count(*unjudged as usize, "cut");
-                    text!("{cuts} {are} not judged, because this machine failed")
+                    text!("{cuts} {are} not judged, because of an error that may be this machine's")
                 });
                 let parts = unrecovered.into_iter().chain(unchecked).chain(unjudged);
                 text!("{} ({why})", Text::joined(parts, ", and "))
@@ -282,7 +282,7 @@ mod tests {
         };
         let told = said(&answers(&[unjudged])[0]);
         assert!(
-            told.ends_with(": 8 cuts are not judged, because this machine failed (no loop device)"),
+            told.ends_with(": 8 cuts are not judged, because of an error that may be this machine's (no loop device)"),
             "{told}"
         );
         let all = [uncut, blind];

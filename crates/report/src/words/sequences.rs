@@ -70,15 +70,13 @@ impl Words for OpenSequences<'_> {
             Self::NotCut(why) => text!("{why}"),
             Self::None(None) => "the run was stopped before a cut".into(),
             Self::None(Some(why)) => text!("no sequence was looked at after a cut ({why})"),
-            Self::Partly(n, why) => {
+            Self::Partly(n, why, more) => {
                 let cuts = count(*n as usize, "cut");
-                text!("after {cuts} nobody could look ({why})")
+                let more = more.map(|(n, why)| text!("; {}", unjudged(n, why)));
+                let more = more.unwrap_or_default();
+                text!("after {cuts} nobody could look ({why}){more}")
             }
-            Self::Unjudged(n, why) => {
-                let are = if *n == 1 { "is" } else { "are" };
-                let cuts = count(*n as usize, "cut");
-                text!("{cuts} {are} not judged, because this machine failed ({why})")
-            }
+            Self::Unjudged(n, why) => unjudged(*n, why),
             Self::Unfinished(left, all) => {
                 let all = count(*all as usize, "sequence");
                 text!("the run ended before all cuts of {left} of {all}")
@@ -98,6 +96,12 @@ impl Words for OpenSequences<'_> {
             }
         }
     }
+}
+
+fn unjudged(n: u64, why: &str) -> Text {
+    let are = if n == 1 { "is" } else { "are" };
+    let cuts = count(n as usize, "cut");
+    text!("{cuts} {are} not judged, because of an error that may be this machine's ({why})")
 }
 
 #[cfg(test)]
@@ -150,6 +154,18 @@ mod tests {
             told(partly),
             "what `fuse` keeps of sequences of operations is not proved: after 3 cuts nobody could look (mount: broken)"
         );
+        let both = SequenceCut {
+            unrecovered: 3,
+            unrecovered_why: Some("mount: broken".into()),
+            unjudged: 2,
+            unjudged_why: Some("no loop device".into()),
+            ..cut("fuse", None, &[])
+        };
+        let told_of_both = told(both);
+        assert!(
+            told_of_both.contains("nobody could look (mount: broken); 2 cuts are not judged"),
+            "{told_of_both}"
+        );
         let unjudged = SequenceCut {
             unjudged: 1,
             unjudged_why: Some("no loop device".into()),
@@ -157,8 +173,8 @@ mod tests {
         };
         assert_eq!(
             told(unjudged),
-            "what `fuse` keeps of sequences of operations is not proved: 1 cut is not judged, because this machine failed \
-             (no loop device)"
+            "what `fuse` keeps of sequences of operations is not proved: 1 cut is not judged, because of an error that \
+             may be this machine's (no loop device)"
         );
         let stopped = SequenceCut {
             sequences: 103,

@@ -4,7 +4,7 @@ use super::{check, cut, each, hundred, plain_data};
 use crate::{
     statements::{
         cut_levels::{LevelEvidence, LevelReached, LevelVerdict, NotProven},
-        power_cuts::{ControlFault, CutEvidence, Lie},
+        power_cuts::{ControlCut, ControlFault, CutEvidence, Lie},
     },
     words::Words,
 };
@@ -17,7 +17,7 @@ fn levels_of_power_cuts() {
         LevelVerdict::FlushesSkipped, LevelVerdict::FlushesLate);
     let (piece, pieces) = variants!(LevelEvidence<'_>:
         LevelEvidence::Unbelievable { .. }, LevelEvidence::Lie(_), LevelEvidence::Kept { .. },
-        LevelEvidence::NeverSetUp(..), LevelEvidence::NeverJudged(..), LevelEvidence::Flushes(_), LevelEvidence::NotCut(_), LevelEvidence::Seen(_));
+        LevelEvidence::NoLiar(_), LevelEvidence::NeverSetUp(..), LevelEvidence::NeverJudged(..), LevelEvidence::Flushes(_), LevelEvidence::NotCut(_), LevelEvidence::Seen(_));
     let (open, opens) = variants!(NotProven<'_>:
         NotProven::All, NotProven::OtherMoments, NotProven::WhatItKept, NotProven::NeedsCut,
         NotProven::FlushesAlone(_));
@@ -65,6 +65,12 @@ fn levels_of_power_cuts() {
                 only: None,
             }),
             kept.clone(),
+            LevelEvidence::NoLiar(ControlCut {
+                layer: "liar",
+                losing: d.n(),
+                cuts: d.n(),
+                open: None,
+            }),
             LevelEvidence::NeverSetUp(d.n(), "it lacks a key"),
             LevelEvidence::NeverJudged(d.n(), "no loop device"),
             LevelEvidence::Flushes("203 device flushes for 200 syncs"),

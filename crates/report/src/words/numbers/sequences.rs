@@ -30,7 +30,7 @@ fn sequences_in_power_cuts() {
         let why = [
             OpenSequences::NotCut("its files are in memory"),
             OpenSequences::None((d.n() % 2 == 0).then_some("`create a/g`: it lacks a call")),
-            OpenSequences::Partly(d.n(), "mount: broken"),
+            OpenSequences::Partly(d.n(), "mount: broken", Some((d.n(), "no loop device"))),
             OpenSequences::Unjudged(d.n(), "no loop device"),
             OpenSequences::Unfinished(d.n(), d.n()),
             OpenSequences::LiarLostNothing("overlay:volatile"),

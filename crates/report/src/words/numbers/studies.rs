@@ -240,7 +240,7 @@ fn development_machines() {
             layer: "loop",
             losing: d.n(),
             cuts: d.n(),
-            uncut: None,
+            open: None,
         };
         let ratios = [d.x(), d.x(), d.x()];
         let records = [d.n(), d.n()];
