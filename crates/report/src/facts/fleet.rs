@@ -21,6 +21,16 @@ const TOGETHER: f64 = 1.0 / 3.0;
 /// Shares of waiting or steal that differ by less are the same.
 const LITTLE: f64 = 0.02;
 
+/// The knee of a point, and what it was read from.
+pub struct KneeOf {
+    /// The knee. `None` without a curve.
+    pub knee: Option<FleetKnee>,
+    /// Number of blocks in which all hosts did their part at each of `counts`.
+    pub blocks: usize,
+    /// Numbers of hosts at once, ascending. Rounds with other numbers, as there are after a loss, were not used.
+    pub counts: Vec<usize>,
+}
+
 /// The rounds of a point.
 pub struct PointRounds<'a> {
     run: &'a FleetRun,
@@ -180,8 +190,8 @@ impl<'a> PointRounds<'a> {
         (0..self.run.hosts.len()).map(of).collect()
     }
 
-    /// The knee of the share, and the number of blocks in which all hosts did their part at every step.
-    pub fn knee(&self) -> (Option<FleetKnee>, usize) {
+    /// The knee of the share.
+    pub fn knee(&self) -> KneeOf {
         let mut blocks = BTreeMap::<u32, Vec<(u32, f64)>>::new();
         for (hosts, rounds) in &self.share {
             for (block, round) in rounds.iter().filter(|(_, r)| is_whole(r)) {
@@ -196,7 +206,7 @@ impl<'a> PointRounds<'a> {
             alike.entry(numbers).or_default().push(block);
         }
         let alike = alike.into_iter().max_by_key(|(n, of)| (of.len(), n.len()));
-        let whole = alike.map(|(_, of)| of).unwrap_or_default();
+        let (counts, whole) = alike.unwrap_or_default();
         let found = stats::knee(&whole, (BEND, self.run.points.len()), LEVEL, self.run.seed);
         let knee = found.map(|knee| FleetKnee {
             hosts: Estimate::new(
@@ -206,7 +216,11 @@ impl<'a> PointRounds<'a> {
             reached: knee.reached,
             straight: knee.straight,
         });
-        (knee, whole.len())
+        KneeOf {
+            knee,
+            blocks: whole.len(),
+            counts: counts.into_iter().map(|n| n as usize).collect(),
+        }
     }
 
     /// For each host, the logarithms of its times when most of them work at once.

@@ -138,10 +138,11 @@ impl Words for CurveSays<'_> {
                 count(best.hosts, "host")
             ),
             Self::Straight(one, most) => text!(
-                "no knee up to {}: {} to one host, {} to all",
+                "no knee up to {}: {} to one host, {} to {}",
                 count(most.hosts, "host"),
                 rate(one),
-                rate(most)
+                rate(most),
+                count(most.hosts, "host")
             ),
             Self::Open(knee, most) => text!(
                 "whether there is a knee up to {} is not decided: it would be at {}",
@@ -165,26 +166,28 @@ impl Words for CurveSays<'_> {
 
 impl Words for FleetAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
-        let of = count(self.hosts, "host");
         let knees: Vec<Text> = self
             .reached
             .iter()
             .map(|(label, knee)| text!("{label} at {}", hosts_of(knee)))
             .collect();
         let reached = (!knees.is_empty()).then(|| text!("the share's knee: {}", list(&knees)));
-        let works =
-            |n: usize, what: &str| (n > 0).then(|| text!("{what} at {}", count(n, "point")));
-        let parts = [
-            reached,
-            works(self.not_reached, &format!("no knee up to {of}")),
-            works(self.unknown, "no knee is known"),
+        let straight = self.not_reached.iter().map(|(hosts, points)| {
+            let (hosts, points) = (count(*hosts, "host"), count(*points, "point"));
+            text!("no knee up to {hosts} at {points}")
+        });
+        let unknown = (self.unknown > 0)
+            .then(|| text!("no knee is known at {}", count(self.unknown, "point")));
+        let rest = [
+            unknown,
             (self.lost > 0).then(|| {
                 let were = number::verb(self.lost, "was", "were");
                 text!("{} {were} lost", count(self.lost, "host"))
             }),
             self.stopped.then(|| "stopped by the user".into()),
         ];
-        let said = Text::joined(parts.into_iter().flatten(), "; ");
+        let parts = reached.into_iter().chain(straight);
+        let said = Text::joined(parts.chain(rest.into_iter().flatten()), "; ");
         if said.length() == 0 {
             return "nothing was measured".into();
         }
@@ -356,7 +359,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             said(&CurveSays::Straight(&one, &best)),
-            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to all"
+            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to 4 hosts"
         );
         let apart = FleetStep {
             start_spread_s: 0.081,
@@ -369,16 +372,15 @@ pub(super) mod tests {
             "no knee is known: 3 hosts are not proved to have worked at once, because their starts were 81.0 ms apart, and the shortest work took 200 ms"
         );
         let answer = FleetAnswer {
-            hosts: 4,
             lost: 1,
             reached: vec![("read", &knee)],
-            not_reached: 2,
+            not_reached: vec![(2, 1), (4, 2)],
             unknown: 0,
             stopped: false,
         };
         assert_eq!(
             said(&answer),
-            "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 4 hosts at 2 points; 1 host was lost"
+            "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 2 hosts at 1 point; no knee up to 4 hosts at 2 points; 1 host was lost"
         );
     }
 }

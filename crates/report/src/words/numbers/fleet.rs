@@ -90,10 +90,9 @@ fn curves_over_hosts() {
         ];
         each(plain_data(all), place, variants);
         let answer = FleetAnswer {
-            hosts: d.count(),
             lost: d.count(),
             reached: vec![("small read", &knee)],
-            not_reached: d.count(),
+            not_reached: vec![(d.count(), d.count()), (d.count(), d.count())],
             unknown: d.count(),
             stopped: true,
         };
