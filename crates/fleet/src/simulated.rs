@@ -3,15 +3,18 @@
 use std::{
     io::{self, BufRead, BufReader, Write},
     os::fd::OwnedFd,
-    sync::mpsc::sync_channel,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::sync_channel,
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_lab::Stop;
 use layermark_model::{
-    Cell, Facts, FleetRun, Machine, Pass, Plan, Point, Run, RunStatus, SelfTest, Spec, StoreOption,
-    Trial, TrialRecord, Turn,
+    Cell, Facts, FleetPlace, FleetRun, Machine, Pass, Plan, Point, Run, RunStatus, SelfTest, Spec,
+    StoreOption, Trial, TrialRecord, Turn,
 };
 
 use crate::{
@@ -149,8 +152,12 @@ fn trial() -> TrialRecord {
 }
 
 fn fleet(hosts: u32, silence: Duration, fault: Fault) -> Fleet {
+    fleet_until(hosts, silence, fault, &Stop::new())
+}
+
+fn fleet_until(hosts: u32, silence: Duration, fault: Fault, stop: &Stop) -> Fleet {
     let (send, heard) = sync_channel(64);
-    let mut fleet = Fleet::new(heard, silence, &Stop::new());
+    let mut fleet = Fleet::new(heard, silence, stop);
     let (orders, to_tasks) = io::pipe().unwrap();
     let (from_tasks, out) = io::pipe().unwrap();
     thread::Builder::new()
@@ -383,6 +390,50 @@ fn a_storm_that_was_killed_goes_on_with_the_groups_that_are_missing() {
     assert_eq!(sessions(0).into_iter().collect::<Vec<_>>(), [0]);
     assert_eq!(sessions(1).into_iter().collect::<Vec<_>>(), [0, 1]);
     assert_eq!(sessions(2).into_iter().collect::<Vec<_>>(), [1]);
+}
+
+/// In the last round of the first group, while a host is at work.
+#[test]
+fn a_group_that_was_stopped_at_once_is_made_again_and_no_host_is_blamed() {
+    static AT_WORK: AtomicBool = AtomicBool::new(false);
+    let stop = Stop::new();
+    let mut cut = fleet_until(
+        3,
+        Duration::from_mins(1),
+        |task, _, order| {
+            let its_turn = task == 1 && matches!(order, Order::Turn { .. });
+            if its_turn && AT_WORK.load(Ordering::SeqCst) {
+                Behaviour::Silent
+            } else {
+                Behaviour::Good
+            }
+        },
+        &stop,
+    );
+    let mut kept = kept(usize::MAX);
+    let run = storm(&mut cut, (&request(2), None), &stop, &mut |event| {
+        if let StormEvent::Round(1, _, _, FleetPlace::Share, 3) = event {
+            AT_WORK.store(true, Ordering::SeqCst);
+            stop.ask();
+            stop.ask();
+        }
+        kept.take(&event)
+    });
+    let run = run.unwrap();
+    assert!(run.stopped && cut.hosts[1].lost.is_some());
+    assert!(
+        run.hosts.iter().all(|h| h.lost.is_none()),
+        "{:?}",
+        run.hosts
+    );
+    let stored = kept.run.clone().unwrap();
+    assert_eq!(stored.status, RunStatus::Stopped);
+    assert_eq!(stored.fleet.unwrap().groups, 0);
+    let mut again = fleet(3, Duration::from_secs(5), good);
+    let run = kept.storm(&mut again, 2).unwrap();
+    assert_eq!(run.rounds.len(), 2 * 4);
+    let mut turns = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(turns.all(|t| t.error.is_none()), "{:?}", run.rounds);
 }
 
 #[test]

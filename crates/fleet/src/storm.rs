@@ -289,7 +289,7 @@ impl<'a> Storm<'a> {
             let Some(at) = at else { continue };
             let host = &mut self.of_fleet().hosts[at];
             host.name.clone_from(&of.name);
-            host.lost.clone_from(&of.lost);
+            host.lost = of.fault().cloned();
             if let Some(hello) = &of.hello {
                 host.binary = Some(hello.binary.clone());
                 host.boot = Some(hello.boot.clone());
@@ -404,7 +404,8 @@ impl<'a> Storm<'a> {
             self.keep(&records, at);
             on(StormEvent::Trials(&self.run.id, &records))?;
         }
-        if !fleet.up().is_empty() {
+        // If it was stopped at once, hosts may not have done their part: it is repeated as a whole.
+        if !fleet.up().is_empty() && !stop.at_once() {
             self.of_fleet().groups += 1;
         }
         Ok(())
