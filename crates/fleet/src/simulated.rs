@@ -443,7 +443,13 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     assert_eq!(kept.storm(&mut three, 2), Err("killed"));
     kept.rounds = usize::MAX;
     let mut two = fleet(2, Duration::from_secs(5), good);
+    // How far a clock ran away before is kept, and each turn knows its own error.
+    let before = kept.run.as_mut().unwrap().fleet.as_mut().unwrap();
+    before.hosts[0].clock_drift_s = Some(5000.0);
     let run = kept.storm(&mut two, 2).unwrap();
+    assert_eq!(run.hosts[0].clock_drift_s, Some(5000.0));
+    let mut turns = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(turns.all(|t| t.clock_error_ns.is_some()));
     let lost: Vec<Option<&str>> = run
         .hosts
         .iter()

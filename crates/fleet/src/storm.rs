@@ -295,7 +295,9 @@ impl<'a> Storm<'a> {
                 host.boot = Some(hello.boot.clone());
                 host.clock_ahead_s = Some(of.wall_ahead_ms as f64 / 1e3);
                 host.clock_error_s = Some(of.error_ns as f64 / 1e9);
-                host.clock_drift_s = Some(of.drift_ns as f64 / 1e9);
+                // A session compares with its own first comparison.
+                let drift = of.drift_ns as f64 / 1e9;
+                host.clock_drift_s = Some(host.clock_drift_s.map_or(drift, |was| was.max(drift)));
             }
         }
     }
@@ -479,6 +481,7 @@ impl<'a> Storm<'a> {
                     round,
                     began_ns: made.turn.began_ns,
                     ended_ns: made.turn.ended_ns,
+                    clock_error_ns: made.turn.clock_error_ns,
                     compared: made.turn.host == at.alone,
                 }),
                 at_ms,

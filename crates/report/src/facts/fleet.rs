@@ -166,16 +166,18 @@ impl<'a> PointRounds<'a> {
 
     /// Whether the hosts of a round worked at once.
     fn is_at_once(&self, round: &FleetRound) -> bool {
-        let errors = round.done().map(|(t, _)| self.clock_error_s(t.host));
+        let errors = round.done().map(|(t, _)| self.clock_error_s(t));
         let error = errors.fold(0.0, f64::max);
         let (spread, turn) = (start_spread(round), shortest(round));
         let within = spread.zip(turn);
         within.is_some_and(|(spread, turn)| spread + 2.0 * error <= turn * TOGETHER)
     }
 
-    fn clock_error_s(&self, host: usize) -> f64 {
-        let host = self.run.hosts.get(host);
-        host.and_then(|h| h.clock_error_s).unwrap_or(0.0)
+    /// How wrong the moments of a turn may be, seconds.
+    fn clock_error_s(&self, turn: &FleetTurn) -> f64 {
+        let of_host = || self.run.hosts.get(turn.host)?.clock_error_s;
+        let of_turn = turn.clock_error_ns.map(|ns| ns as f64 / 1e9);
+        of_turn.or_else(of_host).unwrap_or(0.0)
     }
 
     /// Typical time of an operation of each host, microseconds.

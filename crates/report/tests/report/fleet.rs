@@ -71,6 +71,7 @@ fn stored_blocks(blocks: u32, others: f64, spread_ns: i64) -> (Run, Vec<TrialRec
                 round: round as u64,
                 began_ns: i64::from(nth) * spread_ns / 2,
                 ended_ns: i64::from(nth) * spread_ns / 2 + TURN,
+                clock_error_ns: Some(100_000),
                 compared: nth == 0,
             });
             all.push(record);
@@ -141,12 +142,22 @@ fn a_knee_needs_hosts_that_worked_at_once() {
         "{}",
         apart.answer
     );
-    // Whoever does not know the time that well does not know it either.
-    let (mut run, trials) = stored(1.0, 0);
-    let fleet = run.fleet.as_mut().expect("a fleet's");
-    fleet.hosts[1].clock_error_s = Some(0.05);
-    let blurred = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
-    assert_eq!(blurred.points[0].steps[3].at_once, Some(false));
+    // Whoever does not know the time that well does not know it either: as it was known in each round, not after the
+    // last one.
+    let at_once = |last_s: f64, of_turn: Option<u64>| {
+        let (mut run, mut trials) = stored(1.0, 0);
+        let fleet = run.fleet.as_mut().expect("a fleet's");
+        fleet.hosts[1].clock_error_s = Some(last_s);
+        for of in trials.iter_mut().filter_map(|t| t.host.as_mut()) {
+            of.clock_error_ns = of_turn.filter(|_| of.host == 1);
+        }
+        let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+        found.points[0].steps[3].at_once
+    };
+    assert_eq!(at_once(1e-4, Some(50_000_000)), Some(false));
+    assert_eq!(at_once(0.05, Some(100_000)), Some(true));
+    // An earlier version kept only the last one.
+    assert_eq!(at_once(0.05, None), Some(false));
 }
 
 /// Two blocks of three hosts, six of two after a loss: the knee is read from these, and says so.

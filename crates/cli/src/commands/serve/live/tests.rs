@@ -144,6 +144,7 @@ fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
             round: n as u64 / 2,
             began_ns: 0,
             ended_ns: 1,
+            clock_error_ns: None,
             compared: true,
         });
     }
