@@ -13,8 +13,8 @@ use std::{
 
 use layermark_lab::Stop;
 use layermark_model::{
-    Cell, Facts, FleetPlace, FleetRun, Machine, Pass, Plan, Point, Run, RunStatus, SelfTest, Spec,
-    StoreOption, Trial, TrialRecord, Turn,
+    Cell, Facts, FleetPlace, FleetRun, Machine, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest,
+    Spec, StoreOption, Trial, TrialRecord, Turn,
 };
 
 use crate::{
@@ -37,6 +37,8 @@ enum Behaviour {
     Garbage,
     Unasked,
     OtherBinary,
+    NoShare,
+    Remounted,
 }
 
 fn good(_: u32, _: u64, _: &Order) -> Behaviour {
@@ -79,7 +81,7 @@ fn tasks(
         for task in to {
             let answer = match &order.order {
                 Order::Quit => return Ok(()),
-                Order::Open(_) => opened(),
+                Order::Open(_) => opened(Ok(Facts::default())),
                 Order::Prepare(_) => Answer::Ready,
                 Order::Turn { .. } => Answer::Turned {
                     span_ns: [u64::from(task) * 1000, 5_000_000],
@@ -98,6 +100,11 @@ fn tasks(
                     out.write_all(&again)?;
                 }
                 Behaviour::Unasked => say(task, order.n + 7, answer, &mut out)?,
+                Behaviour::NoShare => say(task, order.n, opened(Err("no such share")), &mut out)?,
+                Behaviour::Remounted => {
+                    let share = mounted("rw,vers=4.2,clientaddr=10.0.0.8");
+                    say(task, order.n, opened(Ok(share)), &mut out)?;
+                }
                 Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
             }
         }
@@ -105,20 +112,32 @@ fn tasks(
     Ok(())
 }
 
-/// Both layers are up.
-fn opened() -> Answer {
-    let up = || OpenedLayer {
+/// The own directory is up, and the share with these facts, or not.
+fn opened(share: Result<Facts, &str>) -> Answer {
+    let layer = |facts: Result<Facts, &str>| OpenedLayer {
         spec: Spec::bare("native"),
-        failed: None,
-        facts: Facts::default(),
+        failed: facts.as_ref().err().map(|why| ((*why).to_owned(), None)),
+        facts: facts.unwrap_or_default(),
         self_test: SelfTest::default(),
         read_only: false,
         setup_s: 0.0,
     };
     Answer::Opened(Box::new(Opened {
         machine: Machine::default(),
-        layers: vec![up(), up()],
+        layers: vec![layer(Ok(Facts::default())), layer(share)],
     }))
+}
+
+/// A share that is mounted with these options.
+fn mounted(options: &str) -> Facts {
+    Facts {
+        mounts: vec![Mount {
+            fs: "nfs4".into(),
+            options: options.into(),
+            ..Mount::default()
+        }],
+        ..Facts::default()
+    }
 }
 
 /// The first piece of a task, whatever it has said before.
@@ -305,6 +324,8 @@ struct Kept {
     rounds: usize,
     run: Option<Run>,
     trials: Vec<TrialRecord>,
+    /// How hosts are not as they were.
+    differ: Vec<String>,
 }
 
 impl Kept {
@@ -316,6 +337,7 @@ impl Kept {
                 self.rounds = self.rounds.checked_sub(1).ok_or("killed")?;
                 self.trials.extend_from_slice(records);
             }
+            StormEvent::Differs(host, how) => self.differ.push(format!("{host}: {how}")),
             StormEvent::Barrier(_) | StormEvent::Round(..) => {}
         }
         Ok(())
@@ -339,6 +361,7 @@ fn kept(rounds: usize) -> Kept {
         rounds,
         run: None,
         trials: Vec::new(),
+        differ: Vec::new(),
     }
 }
 
@@ -472,6 +495,41 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     );
     let why = four.hosts[3].lost.as_ref().unwrap();
     assert_eq!(why.why, "it is not a host of this run");
+}
+
+#[test]
+fn another_machine_under_the_name_of_a_host_takes_no_part_and_other_changes_are_said() {
+    let mut kept = kept(4);
+    let mut first = fleet(3, Duration::from_secs(5), good);
+    assert_eq!(kept.storm(&mut first, 2), Err("killed"));
+    kept.rounds = usize::MAX;
+    let hosts = &mut kept.run.as_mut().unwrap().fleet.as_mut().unwrap().hosts;
+    hosts[0].machine.as_mut().unwrap().kernel = "5.10".into();
+    hosts[0].share = Some(mounted("rw,vers=4.1,clientaddr=10.0.0.7"));
+    hosts[1].machine.as_mut().unwrap().cpu = "Z80".into();
+    hosts[2].share = Some(mounted("rw"));
+    let mut again = fleet(3, Duration::from_secs(5), |task, _, order| {
+        match (task, order) {
+            (0, Order::Open(_)) => Behaviour::Remounted,
+            (2, Order::Open(_)) => Behaviour::NoShare,
+            _ => Behaviour::Good,
+        }
+    });
+    let run = kept.storm(&mut again, 2).unwrap();
+    assert_eq!(
+        kept.differ,
+        [
+            "h0: kernel 5.10 then,  now",
+            "h0: its share was mounted as nfs4 with rw,vers=4.1, and is as nfs4 with rw,vers=4.2"
+        ]
+    );
+    let why = |host: usize| run.hosts[host].lost.as_ref().map(|lost| lost.why.as_str());
+    assert_eq!(why(0), None);
+    assert_eq!(why(1), Some("it is another machine: CPU Z80 then,  now"));
+    assert_eq!(why(2), Some("no such share"));
+    // What was measured before was measured on these.
+    assert_eq!(run.hosts[1].machine.as_ref().unwrap().cpu, "Z80");
+    assert_eq!(run.hosts[2].share, Some(mounted("rw")));
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use layermark_lab::{Stop, new_id, now_ms};
+use layermark_lab::{Stop, new_id, now_ms, other_machine};
 use layermark_model::{
-    Cell, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
+    Cell, Facts, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
     HostOfTrial, LayerRun, LayerStatus, LostHost, Machine, Plan, Point, Run, RunStatus, SelfTest,
     StoreOption, TrialRecord, random,
 };
@@ -15,7 +15,7 @@ use layermark_model::{
 use crate::{
     check::{facts_of, layers, open_order, opened},
     coordinator::{Barrier, ClockTrips, Fleet},
-    protocol::OpenedLayer,
+    protocol::{Opened, OpenedLayer},
     round::RoundWork,
 };
 
@@ -69,6 +69,8 @@ pub enum StormEvent<'a> {
     Barrier(Barrier),
     /// A round begins: block from 1, of so many, at this point, with so many hosts at once.
     Round(u32, u32, &'a str, FleetPlace, usize),
+    /// A host of a run that goes on is not as it was, and how. Its report has the facts of now.
+    Differs(&'a str, &'a str),
     /// The run begins or goes on.
     Begun(&'a Run),
     /// The run is in another state. It may have more layers.
@@ -117,7 +119,15 @@ pub fn storm<E>(
             let why = why + &hint.unwrap_or_default();
             fleet.lose(host, "the share was set up", &why);
         }
-        storm.add(host, opened);
+        match storm.differs(host, &opened) {
+            Ok(all) => {
+                for one in all {
+                    on(StormEvent::Differs(&fleet.hosts[host].name, &one))?;
+                }
+                storm.add(host, opened);
+            }
+            Err(why) => fleet.lose(host, GOING_ON, &why),
+        }
     }
     storm.look_at(fleet);
     storm.name(fleet.up().len());
@@ -259,15 +269,40 @@ impl<'a> Storm<'a> {
         self.run.fleet.get_or_insert_default()
     }
 
-    /// Keeps what a host has set up.
-    fn add(&mut self, host: usize, mut opened: crate::protocol::Opened) {
+    /// How a host differs from what it was before the run went on. `Err`: it is another machine, whose times would be
+    /// compared with those of the first.
+    fn differs(&self, host: usize, now: &Opened) -> Result<Vec<String>, String> {
+        let fleet = self.run.fleet.as_deref();
+        let before = self.of[host].and_then(|at| fleet?.hosts.get(at));
+        let Some((before, then)) = before.and_then(|b| Some((b, b.machine.as_ref()?))) else {
+            return Ok(Vec::new());
+        };
+        if let Some(difference) = other_machine(then, &now.machine) {
+            return Err(format!("it is another machine: {difference}"));
+        }
+        let mut all = Vec::new();
+        if then.kernel != now.machine.kernel {
+            let (then, now) = (&then.kernel, &now.machine.kernel);
+            all.push(format!("kernel {then} then, {now} now"));
+        }
+        let share = facts_of(now, 1).map(|(facts, _)| facts);
+        let mounts =
+            (before.share.as_ref().and_then(mount_of)).zip(share.as_ref().and_then(mount_of));
+        if let Some((then, now)) = mounts.filter(|(then, now)| then != now) {
+            all.push(format!("its share was mounted as {then}, and is as {now}"));
+        }
+        Ok(all)
+    }
+
+    /// Keeps what a host has set up. What it had before stays if it could not set it up now.
+    fn add(&mut self, host: usize, mut opened: Opened) {
         let Some(at) = self.of[host] else { return };
         let facts = |layer| facts_of(&opened, layer).map(|(facts, _)| facts);
         let (own, share) = (facts(0), facts(1));
         let is_up = share.is_some();
         let of = &mut self.of_fleet().hosts[at];
-        of.own = own;
-        of.share = share;
+        of.own = own.or(of.own.take());
+        of.share = share.or(of.share.take());
         of.machine = Some(opened.machine.clone());
         if let (true, None, 2) = (is_up, &self.shown, opened.layers.len()) {
             let share = opened.layers.pop();
@@ -510,6 +545,12 @@ impl<'a> Storm<'a> {
         let fleet = self.run.fleet.take().unwrap_or_default();
         FleetRun::with(&self.run, &fleet, self.rounds)
     }
+}
+
+/// Type and options of the mount of a share, in words.
+fn mount_of(share: &Facts) -> Option<String> {
+    let mount = share.mounts.first()?;
+    Some(format!("{} with {}", mount.fs, mount.common_options()))
 }
 
 /// Where a round is in the schedule.

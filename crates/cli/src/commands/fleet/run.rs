@@ -105,6 +105,12 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
             ));
             Ok(())
         }
+        StormEvent::Differs(host, how) => {
+            say(format!(
+                "warning: {host} is not as it was: {how}; the report has what it is now"
+            ));
+            Ok(())
+        }
         StormEvent::Round(block, of, ..) => {
             if block > told {
                 told = block;
