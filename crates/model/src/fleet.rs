@@ -112,6 +112,8 @@ pub struct FleetRun {
     pub hosts: Vec<FleetHost>,
     /// Rounds in their order.
     pub rounds: Vec<FleetRound>,
+    /// Its state.
+    pub status: RunStatus,
     /// Whether it was stopped before its last block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -266,6 +268,7 @@ impl FleetRun {
             points: run.points.clone(),
             hosts: fleet.hosts.clone(),
             rounds,
+            status: run.status,
             stopped: run.status == RunStatus::Stopped,
         }
     }

@@ -187,13 +187,18 @@ impl FleetFound {
                 .iter()
                 .filter(|p| !reached(p) && !straight(p))
                 .count(),
-            stopped: run.stopped,
+            status: run.status,
         };
         let answer = answer.words(&NO_NAMES).capitalised().into();
         let hosts = run.hosts.iter().map(|host| FleetHostRow {
             name: host.name.clone(),
             machine: host.machine.clone(),
-            text: HostPart(host.lost.as_ref()).words(&NO_NAMES).into(),
+            text: match &host.lost {
+                Some(lost) => HostPart::Lost(lost),
+                None => HostPart::Until(run.status),
+            }
+            .words(&NO_NAMES)
+            .into(),
             lost: host.lost.is_some(),
         });
         let unlike = HostsUnlike::all(&run.hosts, &run.version);

@@ -1,6 +1,6 @@
 //! What is said about a fleet.
 
-use layermark_model::{Facts, FleetHost, FleetPlace, LostHost};
+use layermark_model::{Facts, FleetHost, FleetPlace, LostHost, RunStatus};
 
 use crate::{
     facts::machine::{COMPARED, FactValue, MachineFact, RanOn},
@@ -53,8 +53,8 @@ pub struct FleetAnswer<'a> {
     pub not_reached: Vec<(usize, usize)>,
     /// Number of points without a knee.
     pub unknown: usize,
-    /// Whether the user stopped it.
-    pub stopped: bool,
+    /// Whether the run has ended, and how.
+    pub status: RunStatus,
 }
 
 /// What the curve of a point shows.
@@ -102,9 +102,14 @@ pub enum HostsUnlike<'a> {
     Drift(&'a str, f64),
 }
 
-/// Whether a host took part to the end.
+/// For how long a host took part.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HostPart<'a>(pub Option<&'a LostHost>);
+pub enum HostPart<'a> {
+    /// Until it was lost.
+    Lost(&'a LostHost),
+    /// Until the run came into this state.
+    Until(RunStatus),
+}
 
 /// Wall clocks that differ by less are the same, seconds.
 const CLOCKS: f64 = 1.0;

@@ -1,5 +1,7 @@
 //! What is said about a fleet.
 
+use layermark_model::RunStatus;
+
 use crate::{
     number::{self, amount, count, list, percent},
     statements::fleet::{
@@ -75,7 +77,7 @@ impl Words for HostSays<'_> {
                 "cannot tell: like the others at {}; {missing} more could not be compared, because it or another host has none",
                 count(*like, "result")
             ),
-            Self::Lost(lost) => HostPart(Some(lost)).words(names),
+            Self::Lost(lost) => HostPart::Lost(lost).words(names),
             Self::Nothing => "cannot tell: it has no result that could be compared".into(),
         }
     }
@@ -106,9 +108,13 @@ impl Words for CheckAnswer<'_> {
 
 impl Words for HostPart<'_> {
     fn words(&self, _: &Names) -> Text {
-        match self.0 {
-            Some(lost) => text!("lost while {}: {}", lost.during, lost.why),
-            None => "took part to the end".into(),
+        match self {
+            Self::Lost(lost) => text!("lost while {}: {}", lost.during, lost.why),
+            Self::Until(RunStatus::Running) => "takes part".into(),
+            Self::Until(RunStatus::Done) => "took part to the end".into(),
+            Self::Until(RunStatus::Stopped) => "took part until the run was stopped".into(),
+            Self::Until(RunStatus::Interrupted) => "took part until the run was interrupted".into(),
+            Self::Until(RunStatus::Failed) => "took part until the run failed".into(),
         }
     }
 }
@@ -184,7 +190,13 @@ impl Words for FleetAnswer<'_> {
                 let were = number::verb(self.lost, "was", "were");
                 text!("{} {were} lost", count(self.lost, "host"))
             }),
-            self.stopped.then(|| "stopped by the user".into()),
+            match self.status {
+                RunStatus::Done => None,
+                RunStatus::Running => Some("in progress".into()),
+                RunStatus::Stopped => Some("stopped by the user".into()),
+                RunStatus::Interrupted => Some("interrupted".into()),
+                RunStatus::Failed => Some("the run failed".into()),
+            },
         ];
         let parts = reached.into_iter().chain(straight);
         let said = Text::joined(parts.chain(rest.into_iter().flatten()), "; ");
@@ -376,11 +388,21 @@ pub(super) mod tests {
             reached: vec![("read", &knee)],
             not_reached: vec![(2, 1), (4, 2)],
             unknown: 0,
-            stopped: false,
+            status: RunStatus::Done,
         };
-        assert_eq!(
-            said(&answer),
-            "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 2 hosts at 1 point; no knee up to 4 hosts at 2 points; 1 host was lost"
-        );
+        let text = "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 2 hosts at 1 point; no knee up to 4 hosts at 2 points; 1 host was lost";
+        assert_eq!(said(&answer), text);
+        for (status, end) in [
+            (RunStatus::Running, "in progress"),
+            (RunStatus::Stopped, "stopped by the user"),
+            (RunStatus::Interrupted, "interrupted"),
+            (RunStatus::Failed, "the run failed"),
+        ] {
+            let answer = FleetAnswer {
+                status,
+                ..answer.clone()
+            };
+            assert_eq!(said(&answer), format!("{text}; {end}"));
+        }
     }
 }

@@ -188,6 +188,28 @@ fn a_curve_is_said_up_to_the_hosts_that_it_was_read_from() {
     }
 }
 
+/// A host of a run that has not ended took no part to the end.
+#[test]
+fn a_host_took_part_for_as_long_as_the_run_lasted() {
+    for (status, text, end) in [
+        (RunStatus::Running, "takes part", Some("; in progress")),
+        (
+            RunStatus::Interrupted,
+            "took part until the run was interrupted",
+            Some("; interrupted"),
+        ),
+        (RunStatus::Done, "took part to the end", None),
+    ] {
+        let (mut run, trials) = stored(1.0, 0);
+        run.status = status;
+        let found = Report::build(&run, &trials).fleet.expect("a fleet's");
+        assert!(found.hosts.iter().all(|h| h.text == text), "{found:?}");
+        let said = ["; in progress", "; interrupted"];
+        let said = said.into_iter().find(|end| found.answer.ends_with(end));
+        assert_eq!(said, end, "{}", found.answer);
+    }
+}
+
 #[test]
 fn a_clock_that_ran_away_is_named() {
     let (mut run, trials) = stored(1.0, 0);

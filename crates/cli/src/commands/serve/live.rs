@@ -180,7 +180,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     log.add(&report, block);
     html! {
         (progress(run, trials, &report, block))
-        @if let Some(fleet) = &run.fleet { (hosts(fleet, trials)) }
+        @if let Some(fleet) = &run.fleet { (hosts(fleet, run.status, trials)) }
         (render::live_matrix(&report))
         section.findings aria-label="Findings so far" {
             div {
@@ -204,7 +204,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
 }
 
 /// The hosts of a fleet: what each has done so far, and which are lost.
-fn hosts(fleet: &FleetOfRun, trials: &[TrialRecord]) -> Markup {
+fn hosts(fleet: &FleetOfRun, status: RunStatus, trials: &[TrialRecord]) -> Markup {
     let mut done = vec![[0_usize; 2]; fleet.hosts.len()];
     for trial in trials {
         let of = trial.host.and_then(|of| done.get_mut(of.host));
@@ -227,7 +227,8 @@ fn hosts(fleet: &FleetOfRun, trials: &[TrialRecord]) -> Markup {
                                 td {
                                     @match &host.lost {
                                         Some(lost) => { "lost while " (plain(&lost.during)) ": " (plain(&lost.why)) }
-                                        None => "takes part",
+                                        None if status == RunStatus::Running => "takes part",
+                                        None => "took part",
                                     }
                                 }
                             }

@@ -173,6 +173,7 @@ fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
     );
     run.status = RunStatus::Stopped;
     let page = said(&run);
+    assert!(page.contains("<td>0</td><td>took part</td>"), "{page}");
     let id = &run.id;
     assert!(
         page.contains(&format!("layermark fleet run --resume {id} --launcher ")),
