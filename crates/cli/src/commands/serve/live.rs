@@ -10,7 +10,9 @@ use std::{
 };
 
 use indicatif::HumanDuration;
-use layermark_model::{FleetOfRun, Run, RunStatus, TrialRecord, parse_duration, plain};
+use layermark_model::{
+    FleetOfRun, Run, RunStatus, StoreOption, TrialRecord, parse_duration, plain,
+};
 use layermark_report::{Report, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
@@ -245,7 +247,8 @@ fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> M
     if run.status != RunStatus::Running {
         let again = match run.status {
             RunStatus::Done => None,
-            _ => Some(stored::go_on(run)),
+            // Others may write to a store that is not the usual one.
+            _ => Some(stored::go_on(run, run.store != StoreOption::Usual)),
         };
         return html! {
             p.state {

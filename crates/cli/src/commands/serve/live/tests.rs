@@ -179,4 +179,11 @@ fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
         page.contains(&format!("layermark fleet run --resume {id} --launcher ")),
         "{page}"
     );
+    // In a store that others may write to, the launcher could be a command of theirs.
+    run.store = StoreOption::Store("postgres://db/team".into());
+    let page = said(&run);
+    assert!(
+        page.contains("--launcher LAUNCHER --hosts HOSTS --store ") && !page.contains("slurm"),
+        "{page}"
+    );
 }
