@@ -177,7 +177,7 @@ impl Fleet {
         for (task, name) in tasks {
             self.by_task.insert(*task, self.hosts.len());
             self.hosts.push(Host {
-                name: name.clone().unwrap_or_else(|| format!("task {task}")),
+                name: name.clone().unwrap_or_else(|| hosts::unnamed(*task)),
                 hello: None,
                 lost: None,
                 given_up: false,

@@ -478,7 +478,7 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
         .iter()
         .map(|h| h.lost.as_ref().map(|l| l.why.as_str()))
         .collect();
-    assert_eq!(lost, [None, None, Some("it was not started again")]);
+    assert_eq!(lost, [None, None, Some("no task on it has started again")]);
     assert!(
         run.rounds
             .iter()
@@ -495,6 +495,40 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     );
     let why = four.hosts[3].lost.as_ref().unwrap();
     assert_eq!(why.why, "it is not a host of this run");
+}
+
+/// Slurm names no host before it has started.
+#[test]
+fn a_host_that_never_started_can_take_part_when_a_run_goes_on() {
+    fn late(task: u32, _: u64, _: &Order) -> Behaviour {
+        if task == 1 {
+            Behaviour::OtherBinary
+        } else {
+            Behaviour::Good
+        }
+    }
+    let mut kept = kept(3);
+    let mut two = fleet(3, Duration::from_secs(5), late);
+    assert_eq!(kept.storm(&mut two, 2), Err("killed"));
+    let hosts = &kept.run.as_ref().unwrap().fleet.as_ref().unwrap().hosts;
+    assert_eq!(hosts[1].name, "task 1");
+    kept.rounds = usize::MAX;
+    // It is lost again: the reason is that of now.
+    let mut again = fleet(3, Duration::from_secs(5), late);
+    let run = kept.storm(&mut again, 1).unwrap();
+    let lost = run.hosts[1].lost.as_ref().unwrap();
+    assert!(lost.why.contains("its binary is another one"), "{lost:?}");
+    let mut three = fleet(3, Duration::from_secs(5), good);
+    let run = kept.storm(&mut three, 2).unwrap();
+    let names: Vec<&str> = run.hosts.iter().map(|h| h.name.as_str()).collect();
+    assert_eq!(names, ["h0", "h1", "h2"]);
+    assert!(
+        run.hosts.iter().all(|h| h.lost.is_none()),
+        "{:?}",
+        run.hosts
+    );
+    let mut second = run.rounds.iter().filter(|r| r.block == 1);
+    assert!(second.any(|r| r.place == FleetPlace::Share && r.turns.len() == 3));
 }
 
 #[test]

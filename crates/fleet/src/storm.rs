@@ -15,6 +15,7 @@ use layermark_model::{
 use crate::{
     check::{facts_of, layers, open_order, opened},
     coordinator::{Barrier, ClockTrips, Fleet},
+    hosts::is_unnamed,
     protocol::{Opened, OpenedLayer},
     round::RoundWork,
 };
@@ -236,19 +237,13 @@ impl<'a> Storm<'a> {
         of_run.asked.clone_from(&request.asked);
         of_run.work.resize(points, [None; 2]);
         let groups = of_run.groups;
-        let names = of_run.hosts.iter().map(|host| host.name.clone());
-        let names: Vec<String> = names.collect();
-        let of = fleet.hosts.iter().map(|host| {
-            let mut names = names.iter();
-            names.position(|name| *name == host.name)
-        });
-        storm.of = of.collect();
+        storm.of = same_hosts(fleet, &of_run.hosts);
         let of = storm.of.clone();
         for (at, host) in storm.of_fleet().hosts.iter_mut().enumerate() {
             // Those that are here again are lost only if they are lost again.
             host.lost = (!of.contains(&Some(at))).then(|| LostHost {
                 during: GOING_ON.into(),
-                why: "it was not started again".into(),
+                why: "no task on it has started again".into(),
             });
         }
         for (at, of) in of.into_iter().enumerate() {
@@ -545,6 +540,27 @@ impl<'a> Storm<'a> {
         let fleet = self.run.fleet.take().unwrap_or_default();
         FleetRun::with(&self.run, &fleet, self.rounds)
     }
+}
+
+/// Which of `known` each host of the fleet is, by its name. One that never started has none, if its launcher did not
+/// name it: a host that is not known takes its place.
+fn same_hosts(fleet: &Fleet, known: &[FleetHost]) -> Vec<Option<usize>> {
+    let of = fleet.hosts.iter().map(|host| {
+        let named = !is_unnamed(&host.name);
+        let mut known = known.iter();
+        known.position(|known| named && known.name == host.name)
+    });
+    let mut of: Vec<Option<usize>> = of.collect();
+    let nameless = (0..known.len()).filter(|at| is_unnamed(&known[*at].name));
+    let mut free = nameless.collect::<Vec<_>>().into_iter();
+    // Hosts that are up come first; of the others the reason is kept.
+    for up in [true, false] {
+        let hosts = fleet.hosts.iter().zip(&mut of);
+        for (_, of) in hosts.filter(|(host, of)| host.is_up() == up && of.is_none()) {
+            *of = free.next();
+        }
+    }
+    of
 }
 
 /// Type and options of the mount of a share, in words.
