@@ -202,7 +202,13 @@ fn a_host_took_part_for_as_long_as_the_run_lasted() {
     ] {
         let (mut run, trials) = stored(1.0, 0);
         run.status = status;
-        let found = Report::build(&run, &trials).fleet.expect("a fleet's");
+        let report = Report::build(&run, &trials);
+        let continues = report.caveats.iter().any(|caveat| {
+            caveat.contains("layermark fleet run --resume ") && caveat.contains(" continues it")
+        });
+        let is_cut = status == RunStatus::Interrupted;
+        assert_eq!(continues, is_cut, "{:?}", report.caveats);
+        let found = report.fleet.expect("a fleet's");
         assert!(found.hosts.iter().all(|h| h.text == text), "{found:?}");
         let said = ["; in progress", "; interrupted"];
         let said = said.into_iter().find(|end| found.answer.ends_with(end));
