@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::RunStatus;
+use layermark_model::{RunStatus, TrialRecord};
 use layermark_store::{Store, StoreError};
 use layermark_testkit::{
     postgres::{PASSWORD, Server, USER},
