@@ -107,8 +107,8 @@ pub fn check<E>(
         let Some(run) = run else { continue };
         run.ended_ms = Some(now_ms());
         run.status = match () {
-            () if fleet.hosts[at].lost.is_some() => RunStatus::Failed,
-            () if block < blocks => RunStatus::Stopped,
+            () if fleet.hosts[at].fault().is_some() => RunStatus::Failed,
+            () if block < blocks || stop.at_once() => RunStatus::Stopped,
             () => RunStatus::Done,
         };
         on(CheckEvent::Run(run))?;

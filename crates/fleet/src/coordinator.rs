@@ -40,6 +40,8 @@ pub struct Host {
     pub hello: Option<Hello>,
     /// When and why it was lost.
     pub lost: Option<LostHost>,
+    /// Whether that is no fault of its own: the user has stopped the run at once.
+    given_up: bool,
     /// How far the coordinator's clock (nanoseconds since the fleet was started) is ahead of its monotonic clock.
     pub offset_ns: i64,
     /// Half of the shortest round trip: the error of `offset_ns`.
@@ -65,6 +67,11 @@ impl Host {
     /// Whether it takes part.
     pub fn is_up(&self) -> bool {
         self.lost.is_none() && self.hello.is_some()
+    }
+
+    /// When and why it was lost, unless the user has stopped the run at once.
+    pub fn fault(&self) -> Option<&LostHost> {
+        self.lost.as_ref().filter(|_| !self.given_up)
     }
 
     /// Keeps how far its clock has run away.
@@ -170,9 +177,10 @@ impl Fleet {
         for (task, name) in tasks {
             self.by_task.insert(*task, self.hosts.len());
             self.hosts.push(Host {
-                name: name.clone().unwrap_or_else(|| format!("task {task}")),
+                name: name.clone().unwrap_or_else(|| hosts::unnamed(*task)),
                 hello: None,
                 lost: None,
+                given_up: false,
                 offset_ns: 0,
                 error_ns: 0,
                 wall_ahead_ms: 0,
@@ -336,6 +344,7 @@ impl Fleet {
                     continue;
                 }
                 if self.stop.at_once() {
+                    self.hosts[*host].given_up = true;
                     self.lose(*host, during, "the run was stopped at once");
                 } else if at.heard_at.elapsed() >= limit {
                     self.lose(*host, during, &format!("it did not answer for {limit:?}"));

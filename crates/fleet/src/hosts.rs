@@ -15,6 +15,9 @@ pub enum HostsAsked {
 /// Most hosts of a fleet.
 pub const MOST_HOSTS: usize = 10_000;
 
+/// A host that has not said its name is called this and the number of its task.
+const UNNAMED: &str = "task ";
+
 impl HostsAsked {
     /// Reads a number, or names with ranges: `n1,n2` or `rack[01-16],login`.
     ///
@@ -90,6 +93,16 @@ fn add(name: String, names: &mut Vec<String>) -> Result<(), String> {
 pub(crate) fn is_name(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@".contains(&b);
     !text.starts_with('-') && !text.is_empty() && text.bytes().all(plain)
+}
+
+/// What a host is called that has not said its name; [`is_name`] says of none that it is one.
+pub(crate) fn unnamed(task: u32) -> String {
+    format!("{UNNAMED}{task}")
+}
+
+/// Whether a host has not said its name.
+pub(crate) fn is_unnamed(name: &str) -> bool {
+    name.starts_with(UNNAMED)
 }
 
 /// The same names, each once: the second `a` is `a#2`, which [`is_name`] says of no name.

@@ -78,16 +78,18 @@ impl Fleet {
         for this in &mut made {
             this.at_ms = at_ms;
         }
-        let offsets: Vec<i64> = self.hosts.iter().map(|h| h.offset_ns).collect();
+        let clocks = self.hosts.iter().map(|h| (h.offset_ns, h.error_ns));
+        let clocks: Vec<(i64, u64)> = clocks.collect();
         let turned = self.step(&ready, TURN, &turn, &mut made, |answer, this| {
             let Answer::Turned { span_ns } = answer else {
                 return false;
             };
+            let (offset, error) = clocks[this.turn.host];
             let since = |ns: u64| {
                 let ns = i64::try_from(ns).unwrap_or(i64::MAX);
-                ns.saturating_add(offsets[this.turn.host])
-                    .saturating_sub(opened)
+                ns.saturating_add(offset).saturating_sub(opened)
             };
+            this.turn.clock_error_ns = Some(error);
             (this.turn.began_ns, this.turn.ended_ns) = (since(span_ns[0]), since(span_ns[1]));
             true
         });

@@ -3,15 +3,18 @@
 use std::{
     io::{self, BufRead, BufReader, Write},
     os::fd::OwnedFd,
-    sync::mpsc::sync_channel,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::sync_channel,
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_lab::Stop;
 use layermark_model::{
-    Cell, Facts, FleetRun, Machine, Pass, Plan, Point, Run, RunStatus, SelfTest, Spec, StoreOption,
-    Trial, TrialRecord, Turn,
+    Cell, Facts, FleetPlace, FleetRun, Machine, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest,
+    Spec, StoreOption, Trial, TrialRecord, Turn,
 };
 
 use crate::{
@@ -34,6 +37,8 @@ enum Behaviour {
     Garbage,
     Unasked,
     OtherBinary,
+    NoShare,
+    Remounted,
 }
 
 fn good(_: u32, _: u64, _: &Order) -> Behaviour {
@@ -76,7 +81,7 @@ fn tasks(
         for task in to {
             let answer = match &order.order {
                 Order::Quit => return Ok(()),
-                Order::Open(_) => opened(),
+                Order::Open(_) => opened(Ok(Facts::default())),
                 Order::Prepare(_) => Answer::Ready,
                 Order::Turn { .. } => Answer::Turned {
                     span_ns: [u64::from(task) * 1000, 5_000_000],
@@ -95,6 +100,11 @@ fn tasks(
                     out.write_all(&again)?;
                 }
                 Behaviour::Unasked => say(task, order.n + 7, answer, &mut out)?,
+                Behaviour::NoShare => say(task, order.n, opened(Err("no such share")), &mut out)?,
+                Behaviour::Remounted => {
+                    let share = mounted("rw,vers=4.2,clientaddr=10.0.0.8");
+                    say(task, order.n, opened(Ok(share)), &mut out)?;
+                }
                 Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
             }
         }
@@ -102,20 +112,32 @@ fn tasks(
     Ok(())
 }
 
-/// Both layers are up.
-fn opened() -> Answer {
-    let up = || OpenedLayer {
+/// The own directory is up, and the share with these facts, or not.
+fn opened(share: Result<Facts, &str>) -> Answer {
+    let layer = |facts: Result<Facts, &str>| OpenedLayer {
         spec: Spec::bare("native"),
-        failed: None,
-        facts: Facts::default(),
+        failed: facts.as_ref().err().map(|why| ((*why).to_owned(), None)),
+        facts: facts.unwrap_or_default(),
         self_test: SelfTest::default(),
         read_only: false,
         setup_s: 0.0,
     };
     Answer::Opened(Box::new(Opened {
         machine: Machine::default(),
-        layers: vec![up(), up()],
+        layers: vec![layer(Ok(Facts::default())), layer(share)],
     }))
+}
+
+/// A share that is mounted with these options.
+fn mounted(options: &str) -> Facts {
+    Facts {
+        mounts: vec![Mount {
+            fs: "nfs4".into(),
+            options: options.into(),
+            ..Mount::default()
+        }],
+        ..Facts::default()
+    }
 }
 
 /// The first piece of a task, whatever it has said before.
@@ -149,8 +171,12 @@ fn trial() -> TrialRecord {
 }
 
 fn fleet(hosts: u32, silence: Duration, fault: Fault) -> Fleet {
+    fleet_until(hosts, silence, fault, &Stop::new())
+}
+
+fn fleet_until(hosts: u32, silence: Duration, fault: Fault, stop: &Stop) -> Fleet {
     let (send, heard) = sync_channel(64);
-    let mut fleet = Fleet::new(heard, silence, &Stop::new());
+    let mut fleet = Fleet::new(heard, silence, stop);
     let (orders, to_tasks) = io::pipe().unwrap();
     let (from_tasks, out) = io::pipe().unwrap();
     thread::Builder::new()
@@ -298,6 +324,8 @@ struct Kept {
     rounds: usize,
     run: Option<Run>,
     trials: Vec<TrialRecord>,
+    /// How hosts are not as they were.
+    differ: Vec<String>,
 }
 
 impl Kept {
@@ -309,6 +337,7 @@ impl Kept {
                 self.rounds = self.rounds.checked_sub(1).ok_or("killed")?;
                 self.trials.extend_from_slice(records);
             }
+            StormEvent::Differs(host, how) => self.differ.push(format!("{host}: {how}")),
             StormEvent::Barrier(_) | StormEvent::Round(..) => {}
         }
         Ok(())
@@ -332,6 +361,7 @@ fn kept(rounds: usize) -> Kept {
         rounds,
         run: None,
         trials: Vec::new(),
+        differ: Vec::new(),
     }
 }
 
@@ -385,6 +415,50 @@ fn a_storm_that_was_killed_goes_on_with_the_groups_that_are_missing() {
     assert_eq!(sessions(2).into_iter().collect::<Vec<_>>(), [1]);
 }
 
+/// In the last round of the first group, while a host is at work.
+#[test]
+fn a_group_that_was_stopped_at_once_is_made_again_and_no_host_is_blamed() {
+    static AT_WORK: AtomicBool = AtomicBool::new(false);
+    let stop = Stop::new();
+    let mut cut = fleet_until(
+        3,
+        Duration::from_mins(1),
+        |task, _, order| {
+            let its_turn = task == 1 && matches!(order, Order::Turn { .. });
+            if its_turn && AT_WORK.load(Ordering::SeqCst) {
+                Behaviour::Silent
+            } else {
+                Behaviour::Good
+            }
+        },
+        &stop,
+    );
+    let mut kept = kept(usize::MAX);
+    let run = storm(&mut cut, (&request(2), None), &stop, &mut |event| {
+        if let StormEvent::Round(1, _, _, FleetPlace::Share, 3) = event {
+            AT_WORK.store(true, Ordering::SeqCst);
+            stop.ask();
+            stop.ask();
+        }
+        kept.take(&event)
+    });
+    let run = run.unwrap();
+    assert!(run.stopped && cut.hosts[1].lost.is_some());
+    assert!(
+        run.hosts.iter().all(|h| h.lost.is_none()),
+        "{:?}",
+        run.hosts
+    );
+    let stored = kept.run.clone().unwrap();
+    assert_eq!(stored.status, RunStatus::Stopped);
+    assert_eq!(stored.fleet.unwrap().groups, 0);
+    let mut again = fleet(3, Duration::from_secs(5), good);
+    let run = kept.storm(&mut again, 2).unwrap();
+    assert_eq!(run.rounds.len(), 2 * 4);
+    let mut turns = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(turns.all(|t| t.error.is_none()), "{:?}", run.rounds);
+}
+
 #[test]
 fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     let mut kept = kept(4);
@@ -392,13 +466,19 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     assert_eq!(kept.storm(&mut three, 2), Err("killed"));
     kept.rounds = usize::MAX;
     let mut two = fleet(2, Duration::from_secs(5), good);
+    // How far a clock ran away before is kept, and each turn knows its own error.
+    let before = kept.run.as_mut().unwrap().fleet.as_mut().unwrap();
+    before.hosts[0].clock_drift_s = Some(5000.0);
     let run = kept.storm(&mut two, 2).unwrap();
+    assert_eq!(run.hosts[0].clock_drift_s, Some(5000.0));
+    let mut turns = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(turns.all(|t| t.clock_error_ns.is_some()));
     let lost: Vec<Option<&str>> = run
         .hosts
         .iter()
         .map(|h| h.lost.as_ref().map(|l| l.why.as_str()))
         .collect();
-    assert_eq!(lost, [None, None, Some("it was not started again")]);
+    assert_eq!(lost, [None, None, Some("no task on it has started again")]);
     assert!(
         run.rounds
             .iter()
@@ -415,6 +495,75 @@ fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
     );
     let why = four.hosts[3].lost.as_ref().unwrap();
     assert_eq!(why.why, "it is not a host of this run");
+}
+
+/// Slurm names no host before it has started.
+#[test]
+fn a_host_that_never_started_can_take_part_when_a_run_goes_on() {
+    fn late(task: u32, _: u64, _: &Order) -> Behaviour {
+        if task == 1 {
+            Behaviour::OtherBinary
+        } else {
+            Behaviour::Good
+        }
+    }
+    let mut kept = kept(3);
+    let mut two = fleet(3, Duration::from_secs(5), late);
+    assert_eq!(kept.storm(&mut two, 2), Err("killed"));
+    let hosts = &kept.run.as_ref().unwrap().fleet.as_ref().unwrap().hosts;
+    assert_eq!(hosts[1].name, "task 1");
+    kept.rounds = usize::MAX;
+    // It is lost again: the reason is that of now.
+    let mut again = fleet(3, Duration::from_secs(5), late);
+    let run = kept.storm(&mut again, 1).unwrap();
+    let lost = run.hosts[1].lost.as_ref().unwrap();
+    assert!(lost.why.contains("its binary is another one"), "{lost:?}");
+    let mut three = fleet(3, Duration::from_secs(5), good);
+    let run = kept.storm(&mut three, 2).unwrap();
+    let names: Vec<&str> = run.hosts.iter().map(|h| h.name.as_str()).collect();
+    assert_eq!(names, ["h0", "h1", "h2"]);
+    assert!(
+        run.hosts.iter().all(|h| h.lost.is_none()),
+        "{:?}",
+        run.hosts
+    );
+    let mut second = run.rounds.iter().filter(|r| r.block == 1);
+    assert!(second.any(|r| r.place == FleetPlace::Share && r.turns.len() == 3));
+}
+
+#[test]
+fn another_machine_under_the_name_of_a_host_takes_no_part_and_other_changes_are_said() {
+    let mut kept = kept(4);
+    let mut first = fleet(3, Duration::from_secs(5), good);
+    assert_eq!(kept.storm(&mut first, 2), Err("killed"));
+    kept.rounds = usize::MAX;
+    let hosts = &mut kept.run.as_mut().unwrap().fleet.as_mut().unwrap().hosts;
+    hosts[0].machine.as_mut().unwrap().kernel = "5.10".into();
+    hosts[0].share = Some(mounted("rw,vers=4.1,clientaddr=10.0.0.7"));
+    hosts[1].machine.as_mut().unwrap().cpu = "Z80".into();
+    hosts[2].share = Some(mounted("rw"));
+    let mut again = fleet(3, Duration::from_secs(5), |task, _, order| {
+        match (task, order) {
+            (0, Order::Open(_)) => Behaviour::Remounted,
+            (2, Order::Open(_)) => Behaviour::NoShare,
+            _ => Behaviour::Good,
+        }
+    });
+    let run = kept.storm(&mut again, 2).unwrap();
+    assert_eq!(
+        kept.differ,
+        [
+            "h0: kernel 5.10 then,  now",
+            "h0: its share was mounted as nfs4 with rw,vers=4.1, and is as nfs4 with rw,vers=4.2"
+        ]
+    );
+    let why = |host: usize| run.hosts[host].lost.as_ref().map(|lost| lost.why.as_str());
+    assert_eq!(why(0), None);
+    assert_eq!(why(1), Some("it is another machine: CPU Z80 then,  now"));
+    assert_eq!(why(2), Some("no such share"));
+    // What was measured before was measured on these.
+    assert_eq!(run.hosts[1].machine.as_ref().unwrap().cpu, "Z80");
+    assert_eq!(run.hosts[2].share, Some(mounted("rw")));
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use layermark_lab::{Stop, new_id, now_ms};
+use layermark_lab::{Stop, new_id, now_ms, other_machine};
 use layermark_model::{
-    Cell, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
+    Cell, Facts, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
     HostOfTrial, LayerRun, LayerStatus, LostHost, Machine, Plan, Point, Run, RunStatus, SelfTest,
     StoreOption, TrialRecord, random,
 };
@@ -15,7 +15,8 @@ use layermark_model::{
 use crate::{
     check::{facts_of, layers, open_order, opened},
     coordinator::{Barrier, ClockTrips, Fleet},
-    protocol::OpenedLayer,
+    hosts::is_unnamed,
+    protocol::{Opened, OpenedLayer},
     round::RoundWork,
 };
 
@@ -69,6 +70,8 @@ pub enum StormEvent<'a> {
     Barrier(Barrier),
     /// A round begins: block from 1, of so many, at this point, with so many hosts at once.
     Round(u32, u32, &'a str, FleetPlace, usize),
+    /// A host of a run that goes on is not as it was, and how. Its report has the facts of now.
+    Differs(&'a str, &'a str),
     /// The run begins or goes on.
     Begun(&'a Run),
     /// The run is in another state. It may have more layers.
@@ -117,7 +120,15 @@ pub fn storm<E>(
             let why = why + &hint.unwrap_or_default();
             fleet.lose(host, "the share was set up", &why);
         }
-        storm.add(host, opened);
+        match storm.differs(host, &opened) {
+            Ok(all) => {
+                for one in all {
+                    on(StormEvent::Differs(&fleet.hosts[host].name, &one))?;
+                }
+                storm.add(host, opened);
+            }
+            Err(why) => fleet.lose(host, GOING_ON, &why),
+        }
     }
     storm.look_at(fleet);
     storm.name(fleet.up().len());
@@ -226,19 +237,13 @@ impl<'a> Storm<'a> {
         of_run.asked.clone_from(&request.asked);
         of_run.work.resize(points, [None; 2]);
         let groups = of_run.groups;
-        let names = of_run.hosts.iter().map(|host| host.name.clone());
-        let names: Vec<String> = names.collect();
-        let of = fleet.hosts.iter().map(|host| {
-            let mut names = names.iter();
-            names.position(|name| *name == host.name)
-        });
-        storm.of = of.collect();
+        storm.of = same_hosts(fleet, &of_run.hosts);
         let of = storm.of.clone();
         for (at, host) in storm.of_fleet().hosts.iter_mut().enumerate() {
             // Those that are here again are lost only if they are lost again.
             host.lost = (!of.contains(&Some(at))).then(|| LostHost {
                 during: GOING_ON.into(),
-                why: "it was not started again".into(),
+                why: "no task on it has started again".into(),
             });
         }
         for (at, of) in of.into_iter().enumerate() {
@@ -259,15 +264,40 @@ impl<'a> Storm<'a> {
         self.run.fleet.get_or_insert_default()
     }
 
-    /// Keeps what a host has set up.
-    fn add(&mut self, host: usize, mut opened: crate::protocol::Opened) {
+    /// How a host differs from what it was before the run went on. `Err`: it is another machine, whose times would be
+    /// compared with those of the first.
+    fn differs(&self, host: usize, now: &Opened) -> Result<Vec<String>, String> {
+        let fleet = self.run.fleet.as_deref();
+        let before = self.of[host].and_then(|at| fleet?.hosts.get(at));
+        let Some((before, then)) = before.and_then(|b| Some((b, b.machine.as_ref()?))) else {
+            return Ok(Vec::new());
+        };
+        if let Some(difference) = other_machine(then, &now.machine) {
+            return Err(format!("it is another machine: {difference}"));
+        }
+        let mut all = Vec::new();
+        if then.kernel != now.machine.kernel {
+            let (then, now) = (&then.kernel, &now.machine.kernel);
+            all.push(format!("kernel {then} then, {now} now"));
+        }
+        let share = facts_of(now, 1).map(|(facts, _)| facts);
+        let mounts =
+            (before.share.as_ref().and_then(mount_of)).zip(share.as_ref().and_then(mount_of));
+        if let Some((then, now)) = mounts.filter(|(then, now)| then != now) {
+            all.push(format!("its share was mounted as {then}, and is as {now}"));
+        }
+        Ok(all)
+    }
+
+    /// Keeps what a host has set up. What it had before stays if it could not set it up now.
+    fn add(&mut self, host: usize, mut opened: Opened) {
         let Some(at) = self.of[host] else { return };
         let facts = |layer| facts_of(&opened, layer).map(|(facts, _)| facts);
         let (own, share) = (facts(0), facts(1));
         let is_up = share.is_some();
         let of = &mut self.of_fleet().hosts[at];
-        of.own = own;
-        of.share = share;
+        of.own = own.or(of.own.take());
+        of.share = share.or(of.share.take());
         of.machine = Some(opened.machine.clone());
         if let (true, None, 2) = (is_up, &self.shown, opened.layers.len()) {
             let share = opened.layers.pop();
@@ -289,13 +319,15 @@ impl<'a> Storm<'a> {
             let Some(at) = at else { continue };
             let host = &mut self.of_fleet().hosts[at];
             host.name.clone_from(&of.name);
-            host.lost.clone_from(&of.lost);
+            host.lost = of.fault().cloned();
             if let Some(hello) = &of.hello {
                 host.binary = Some(hello.binary.clone());
                 host.boot = Some(hello.boot.clone());
                 host.clock_ahead_s = Some(of.wall_ahead_ms as f64 / 1e3);
                 host.clock_error_s = Some(of.error_ns as f64 / 1e9);
-                host.clock_drift_s = Some(of.drift_ns as f64 / 1e9);
+                // A session compares with its own first comparison.
+                let drift = of.drift_ns as f64 / 1e9;
+                host.clock_drift_s = Some(host.clock_drift_s.map_or(drift, |was| was.max(drift)));
             }
         }
     }
@@ -404,7 +436,8 @@ impl<'a> Storm<'a> {
             self.keep(&records, at);
             on(StormEvent::Trials(&self.run.id, &records))?;
         }
-        if !fleet.up().is_empty() {
+        // If it was stopped at once, hosts may not have done their part: it is repeated as a whole.
+        if !fleet.up().is_empty() && !stop.at_once() {
             self.of_fleet().groups += 1;
         }
         Ok(())
@@ -478,6 +511,7 @@ impl<'a> Storm<'a> {
                     round,
                     began_ns: made.turn.began_ns,
                     ended_ns: made.turn.ended_ns,
+                    clock_error_ns: made.turn.clock_error_ns,
                     compared: made.turn.host == at.alone,
                 }),
                 at_ms,
@@ -506,6 +540,33 @@ impl<'a> Storm<'a> {
         let fleet = self.run.fleet.take().unwrap_or_default();
         FleetRun::with(&self.run, &fleet, self.rounds)
     }
+}
+
+/// Which of `known` each host of the fleet is, by its name. One that never started has none, if its launcher did not
+/// name it: a host that is not known takes its place.
+fn same_hosts(fleet: &Fleet, known: &[FleetHost]) -> Vec<Option<usize>> {
+    let of = fleet.hosts.iter().map(|host| {
+        let named = !is_unnamed(&host.name);
+        let mut known = known.iter();
+        known.position(|known| named && known.name == host.name)
+    });
+    let mut of: Vec<Option<usize>> = of.collect();
+    let nameless = (0..known.len()).filter(|at| is_unnamed(&known[*at].name));
+    let mut free = nameless.collect::<Vec<_>>().into_iter();
+    // Hosts that are up come first; of the others the reason is kept.
+    for up in [true, false] {
+        let hosts = fleet.hosts.iter().zip(&mut of);
+        for (_, of) in hosts.filter(|(host, of)| host.is_up() == up && of.is_none()) {
+            *of = free.next();
+        }
+    }
+    of
+}
+
+/// Type and options of the mount of a share, in words.
+fn mount_of(share: &Facts) -> Option<String> {
+    let mount = share.mounts.first()?;
+    Some(format!("{} with {}", mount.fs, mount.common_options()))
 }
 
 /// Where a round is in the schedule.

@@ -319,14 +319,7 @@ fn available() -> Option<u64> {
 
 /// A run cannot continue on a machine with another CPU: its two halves would not be comparable.
 pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
-    let then = &run.machine;
-    let difference = if then.cpu != now.cpu {
-        format!("CPU {} then, {} now", then.cpu, now.cpu)
-    } else if then.cpus != now.cpus {
-        format!("{} CPUs then, {} now", then.cpus, now.cpus)
-    } else if then.base != now.base {
-        format!("{} then, {} now", then.base, now.base)
-    } else {
+    let Some(difference) = other_machine(&run.machine, now) else {
         return Ok(());
     };
     Err(LabError::OtherMachine {
@@ -334,6 +327,19 @@ pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
         store: run.store.clone(),
         difference,
     })
+}
+
+/// How a machine is another one than `then`: its results cannot be compared. `None` if it is the same.
+pub fn other_machine(then: &Machine, now: &Machine) -> Option<String> {
+    if then.cpu != now.cpu {
+        Some(format!("CPU {} then, {} now", then.cpu, now.cpu))
+    } else if then.cpus != now.cpus {
+        Some(format!("{} CPUs then, {} now", then.cpus, now.cpus))
+    } else if then.base != now.base {
+        Some(format!("{} then, {} now", then.base, now.base))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

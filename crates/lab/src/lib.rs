@@ -32,6 +32,7 @@ use decide::{
 };
 use execute::{drive::Lab, fixed::Setup, rehearse};
 
+pub use check::other_machine;
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
 pub use driven::{DrivenHost, DrivenLayer, DrivenTrial, StepError};
 pub use error::LabError;

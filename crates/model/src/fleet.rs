@@ -54,6 +54,10 @@ pub struct HostOfTrial {
     pub began_ns: i64,
     /// When its work ended, likewise.
     pub ended_ns: i64,
+    /// How wrong both may be, nanoseconds: half of the shortest round trip in the comparison of clocks before it.
+    /// Absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
     /// Whether it is the host that is alone in one round of this block. Layers are compared by its trials, so that
     /// both sides are of the same host.
     pub compared: bool,
@@ -108,6 +112,8 @@ pub struct FleetRun {
     pub hosts: Vec<FleetHost>,
     /// Rounds in their order.
     pub rounds: Vec<FleetRound>,
+    /// Its state.
+    pub status: RunStatus,
     /// Whether it was stopped before its last block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -130,11 +136,12 @@ pub struct FleetHost {
     /// How far its wall clock is ahead of the coordinator's, seconds. No result depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_s: Option<f64>,
-    /// Uncertainty of its moments on the coordinator's clock, seconds: half of the shortest round trip.
+    /// Uncertainty of its moments on the coordinator's clock, seconds: half of the shortest round trip of the last
+    /// comparison. Each turn has that of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_s: Option<f64>,
     /// How far its monotonic clock ran away from the coordinator's during the run, seconds: what is more than the two
-    /// comparisons may be wrong. Each round is timed by the comparison before it.
+    /// comparisons may be wrong. The most in a session. Each round is timed by the comparison before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_drift_s: Option<f64>,
     /// Facts of its own directory.
@@ -191,6 +198,10 @@ pub struct FleetTurn {
     pub began_ns: i64,
     /// When its work ended, likewise.
     pub ended_ns: i64,
+    /// How wrong both may be, nanoseconds: half of the shortest round trip in the comparison of clocks before it.
+    /// Absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
     /// Nanoseconds on the probe's clock.
     pub elapsed_ns: u64,
     /// Operations done.
@@ -257,6 +268,7 @@ impl FleetRun {
             points: run.points.clone(),
             hosts: fleet.hosts.clone(),
             rounds,
+            status: run.status,
             stopped: run.status == RunStatus::Stopped,
         }
     }
@@ -270,6 +282,7 @@ impl FleetTurn {
             host: of.host,
             began_ns: of.began_ns,
             ended_ns: of.ended_ns,
+            clock_error_ns: of.clock_error_ns,
             elapsed_ns: trial.map_or(0, crate::Trial::elapsed_ns),
             ops: trial.map_or(0, crate::Trial::ops),
             bytes: trial.map_or(0, crate::Trial::bytes),

@@ -252,7 +252,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stores trials that began together on several hosts, in one commit: all of them, or none.
+    /// Stores trials that began together on several hosts, in one commit: all of them, or none. Those that are
+    /// stored already stay, so a call that has failed can be repeated with more trials.
     pub fn trials(&mut self, run_id: &str, records: &[TrialRecord]) -> Result<(), StoreError> {
         let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
         self.synced(due, async |c| write::trials(c, run_id, records).await)

@@ -102,7 +102,8 @@ pub(crate) async fn update_with_layers(c: &mut AnyConnection, run: &Run) -> Resu
     Ok(tx.commit().await?)
 }
 
-/// Trials that began together: all of them, or none.
+/// Trials that began together: all of them, or none. Those that are stored already stay as they are: the reply to an
+/// earlier commit of theirs may have been lost. Another trial with the number of a stored one is an error.
 pub(crate) async fn trials(
     c: &mut AnyConnection,
     run_id: &str,
@@ -110,25 +111,48 @@ pub(crate) async fn trials(
 ) -> Result<(), Inner> {
     let mut tx = c.begin().await?;
     for record in records {
-        trial(&mut tx, run_id, record).await?;
+        // The same text again changes nothing, but counts as a row.
+        let rows = insert(
+            &mut tx,
+            "INSERT INTO trials (run_id, seq, trial) VALUES ($1, $2, $3)
+             ON CONFLICT (run_id, seq) DO UPDATE SET trial = excluded.trial
+             WHERE trials.trial = excluded.trial",
+            (run_id, record),
+        );
+        if rows.await? == 0 {
+            let text = format!("{}: another trial is stored under this number", record.seq);
+            return Err(Inner::Value("trials.seq".into(), text));
+        }
     }
     Ok(tx.commit().await?)
 }
 
+/// A trial. One that is stored already is an error.
 pub(crate) async fn trial(
     c: &mut AnyConnection,
     run_id: &str,
     record: &TrialRecord,
 ) -> Result<(), Inner> {
+    let sql = "INSERT INTO trials (run_id, seq, trial) VALUES ($1, $2, $3)";
+    insert(c, sql, (run_id, record)).await?;
+    Ok(())
+}
+
+/// Returns the number of rows that were written.
+async fn insert(
+    c: &mut AnyConnection,
+    sql: &'static str,
+    (run_id, record): (&str, &TrialRecord),
+) -> Result<u64, Inner> {
     let seq = i64::try_from(record.seq)
         .map_err(|e| Inner::Value("trials.seq".into(), format!("{}: {e}", record.seq)))?;
-    sqlx::query("INSERT INTO trials (run_id, seq, trial) VALUES ($1, $2, $3)")
+    let done = sqlx::query(sql)
         .bind(run_id)
         .bind(seq)
         .bind(json("trials.trial", record)?)
         .execute(c)
         .await?;
-    Ok(())
+    Ok(done.rows_affected())
 }
 
 /// A run as JSON, without its points, which have a column of their own.

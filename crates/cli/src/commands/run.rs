@@ -78,11 +78,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         (Some(run), _) => {
             let mut store = stored::read_store(common.out.store.store.as_deref())?;
             let found = stored::load(&mut store, &run)?.0;
-            if found.fleet.is_some() {
-                return Err(of_a_fleet("--resume", &run, &found));
-            }
             if found.sent {
-                return Err(not_begun_here(&format!("{run}{}", store.option())));
+                let failure = not_begun_here(&format!("{run}{}", store.option()));
+                return Err(match found.fleet {
+                    Some(_) => failure.hint(new_fleet()),
+                    None => failure,
+                });
+            }
+            if found.fleet.is_some() {
+                let theirs = store.is_shared();
+                return Err(of_a_fleet(("--resume", &run), &found, theirs));
             }
             let theirs = store.is_shared() && !args.allow_programs;
             let seen = theirs.then(|| stored(store, &run, false)).transpose()?;
@@ -91,14 +96,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         }
         (_, Some(run)) => {
             let path = Path::new(&run);
-            let run = if layermark_store::is_archive(path) {
-                sent(stored::sent(path)?.run, &run, args.allow_programs)?
+            let (run, theirs) = if layermark_store::is_archive(path) {
+                let run = sent(stored::sent(path)?.run, &run, args.allow_programs)?;
+                (run, true)
             } else {
                 let store = stored::read_store(common.out.store.store.as_deref())?;
-                stored(store, &run, args.allow_programs)?
+                let theirs = store.is_shared();
+                (stored(store, &run, args.allow_programs)?, theirs)
             };
             if run.fleet.is_some() {
-                return Err(of_a_fleet("--replay", &run.id, &run));
+                return Err(of_a_fleet(("--replay", &run.id), &run, theirs));
             }
             let mut request = Request::replay(&run, exe()?);
             if run.sent {
@@ -177,10 +184,19 @@ fn sent(mut run: Run, name: &str, allowed: bool) -> Result<Run, Failure> {
     Ok(run)
 }
 
-/// One machine makes no run of a fleet.
-fn of_a_fleet(flag: &str, name: &str, run: &Run) -> Failure {
-    let text = format!("{flag} {name}: it is a run of a fleet");
-    Failure::usage(text).hint(format!("with its hosts: {}", stored::go_on(run)))
+/// One machine makes no run of a fleet. `theirs`: others could have written it.
+fn of_a_fleet((flag, name): (&str, &str), run: &Run, theirs: bool) -> Failure {
+    let failure = Failure::usage(format!("{flag} {name}: it is a run of a fleet"));
+    if run.sent {
+        return failure.hint(new_fleet());
+    }
+    failure.hint(format!("with its hosts: {}", stored::go_on(run, theirs)))
+}
+
+/// What to do with a fleet's run that was sent: it cannot go on here.
+fn new_fleet() -> String {
+    let hosts = stored::OWN_HOSTS;
+    format!("make one of its plan, with your hosts: layermark fleet run PLAN --share DIR {hosts}")
 }
 
 /// A run that was sent cannot be continued.

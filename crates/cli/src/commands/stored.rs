@@ -138,13 +138,20 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// The command that goes on with a run.
-pub fn go_on(run: &Run) -> String {
+/// How hosts are started, where a run of others could say it: a launcher is a command.
+pub const OWN_HOSTS: &str = "--launcher LAUNCHER --hosts HOSTS";
+
+/// The command that goes on with a run. `theirs`: others could have written it, so its launcher is not repeated.
+pub fn go_on(run: &Run, theirs: bool) -> String {
     let (id, store) = (&run.id, &run.store);
     let Some(fleet) = run.fleet.as_deref() else {
         return format!("layermark run --resume {id}{store}");
     };
-    let flags = fleet.launcher_flags(|word| shell_words::quote(word).into_owned());
+    let flags = if theirs || run.sent {
+        OWN_HOSTS.to_owned()
+    } else {
+        fleet.launcher_flags(|word| shell_words::quote(word).into_owned())
+    };
     format!("layermark fleet run --resume {id} {flags}{store}")
 }
 

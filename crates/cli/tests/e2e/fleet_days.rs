@@ -157,6 +157,11 @@ fn not_for_one_machine(found: Said, id: &str) -> Said {
     );
     let said = said.then().args(["run", "--replay", id]).run();
     let said = said.fails(2, &["a run of a fleet"]);
+    // In a file that somebody has sent, its launcher is a command of theirs.
+    let own = "layermark fleet run PLAN --share DIR --launcher LAUNCHER --hosts HOSTS";
+    let said = said.then().args(["run", "--replay", "r.lm"]).run();
+    let said = said.fails(2, &["a run of a fleet", own]);
+    assert!(!said.stderr.contains(HERE), "{}", said.stderr);
     let again = [
         "fleet",
         "run",
@@ -168,7 +173,9 @@ fn not_for_one_machine(found: Said, id: &str) -> Said {
         "a,b,c",
     ];
     let said = said.then().args(again).run();
-    said.fails(2, &["is finished", "--blocks 12"])
+    let said = said.fails(2, &["is finished", "--blocks 12"]);
+    let fewer = said.then().args(again).args(["--blocks", "2"]).run();
+    fewer.fails(2, &["is finished", "--blocks 8"])
 }
 
 #[test]
@@ -299,7 +306,15 @@ fn a_database_that_is_gone_for_a_while_loses_nothing() {
     assert_eq!(count(), Ok(turns.sum::<usize>()));
     assert_eq!(shared(&json, 1).len(), 4 * 3, "{json:#}");
     let id = run_of(&said);
-    // A store of others names no directories of ours.
+    // A store of others names no launcher and no directories of ours.
+    let said = said
+        .then()
+        .args(["run", "--resume", &id, "--store", &url])
+        .run();
+    let said = said.fails(
+        2,
+        &["a run of a fleet", "--launcher LAUNCHER --hosts HOSTS"],
+    );
     server.sql(&url, "UPDATE runs SET status = 'stopped'");
     let again = [
         "fleet",

@@ -1,6 +1,6 @@
 //! A fleet: each host against the others, and the share under more and more of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::{FleetRun, LostHost};
 
@@ -145,9 +145,11 @@ impl FleetFound {
         let rounds = (0..run.points.len()).map(|point| PointRounds::of(run, point));
         let rounds: Vec<PointRounds> = rounds.collect();
         let slowest = fleet::slowest(&rounds);
+        // Numbers of points whose curve is straight up to so many hosts.
+        let mut not_reached = BTreeMap::<usize, usize>::new();
         let points = run.points.iter().zip(&rounds).zip(slowest);
         let points = points.map(|((point, rounds), slowest)| {
-            let (knee, blocks) = rounds.knee();
+            let found = rounds.knee();
             let mut row = FleetPoint {
                 label: point.label.clone(),
                 steps: rounds.steps(),
@@ -159,10 +161,14 @@ impl FleetFound {
                     because: rounds.differs(host).map(|why| why.words(&NO_NAMES).into()),
                 }),
             };
-            let says = CurveSays::of(&row, knee.as_ref(), blocks);
+            let read = (found.blocks, found.counts.as_slice());
+            let says = CurveSays::of(&row, found.knee.as_ref(), read);
+            if let CurveSays::Straight(_, most) = says {
+                *not_reached.entry(most.hosts).or_default() += 1;
+            }
             let is_known = !matches!(says, CurveSays::NotAtOnce(_));
             row.text = says.words(&NO_NAMES).into();
-            row.knee = knee.filter(|_| is_known);
+            row.knee = found.knee.filter(|_| is_known);
             row
         });
         let points: Vec<FleetPoint> = points.collect();
@@ -170,25 +176,29 @@ impl FleetFound {
         let straight = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.straight);
         let lost = run.hosts.iter().filter(|h| h.lost.is_some()).count();
         let answer = FleetAnswer {
-            hosts: run.hosts.len() - lost,
             lost,
             reached: points
                 .iter()
                 .filter(|p| reached(p))
                 .filter_map(|p| Some((p.label.as_str(), &p.knee.as_ref()?.hosts)))
                 .collect(),
-            not_reached: points.iter().filter(|p| straight(p)).count(),
+            not_reached: not_reached.into_iter().collect(),
             unknown: points
                 .iter()
                 .filter(|p| !reached(p) && !straight(p))
                 .count(),
-            stopped: run.stopped,
+            status: run.status,
         };
         let answer = answer.words(&NO_NAMES).capitalised().into();
         let hosts = run.hosts.iter().map(|host| FleetHostRow {
             name: host.name.clone(),
             machine: host.machine.clone(),
-            text: HostPart(host.lost.as_ref()).words(&NO_NAMES).into(),
+            text: match &host.lost {
+                Some(lost) => HostPart::Lost(lost),
+                None => HostPart::Until(run.status),
+            }
+            .words(&NO_NAMES)
+            .into(),
             lost: host.lost.is_some(),
         });
         let unlike = HostsUnlike::all(&run.hosts, &run.version);

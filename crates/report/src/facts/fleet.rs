@@ -21,6 +21,16 @@ const TOGETHER: f64 = 1.0 / 3.0;
 /// Shares of waiting or steal that differ by less are the same.
 const LITTLE: f64 = 0.02;
 
+/// The knee of a point, and what it was read from.
+pub struct KneeOf {
+    /// The knee. `None` without a curve.
+    pub knee: Option<FleetKnee>,
+    /// Number of blocks in which all hosts did their part at each of `counts`.
+    pub blocks: usize,
+    /// Numbers of hosts at once, ascending. Rounds with other numbers, as there are after a loss, were not used.
+    pub counts: Vec<usize>,
+}
+
 /// The rounds of a point.
 pub struct PointRounds<'a> {
     run: &'a FleetRun,
@@ -156,16 +166,18 @@ impl<'a> PointRounds<'a> {
 
     /// Whether the hosts of a round worked at once.
     fn is_at_once(&self, round: &FleetRound) -> bool {
-        let errors = round.done().map(|(t, _)| self.clock_error_s(t.host));
+        let errors = round.done().map(|(t, _)| self.clock_error_s(t));
         let error = errors.fold(0.0, f64::max);
         let (spread, turn) = (start_spread(round), shortest(round));
         let within = spread.zip(turn);
         within.is_some_and(|(spread, turn)| spread + 2.0 * error <= turn * TOGETHER)
     }
 
-    fn clock_error_s(&self, host: usize) -> f64 {
-        let host = self.run.hosts.get(host);
-        host.and_then(|h| h.clock_error_s).unwrap_or(0.0)
+    /// How wrong the moments of a turn may be, seconds.
+    fn clock_error_s(&self, turn: &FleetTurn) -> f64 {
+        let of_host = || self.run.hosts.get(turn.host)?.clock_error_s;
+        let of_turn = turn.clock_error_ns.map(|ns| ns as f64 / 1e9);
+        of_turn.or_else(of_host).unwrap_or(0.0)
     }
 
     /// Typical time of an operation of each host, microseconds.
@@ -180,8 +192,8 @@ impl<'a> PointRounds<'a> {
         (0..self.run.hosts.len()).map(of).collect()
     }
 
-    /// The knee of the share, and the number of blocks in which all hosts did their part at every step.
-    pub fn knee(&self) -> (Option<FleetKnee>, usize) {
+    /// The knee of the share.
+    pub fn knee(&self) -> KneeOf {
         let mut blocks = BTreeMap::<u32, Vec<(u32, f64)>>::new();
         for (hosts, rounds) in &self.share {
             for (block, round) in rounds.iter().filter(|(_, r)| is_whole(r)) {
@@ -196,7 +208,7 @@ impl<'a> PointRounds<'a> {
             alike.entry(numbers).or_default().push(block);
         }
         let alike = alike.into_iter().max_by_key(|(n, of)| (of.len(), n.len()));
-        let whole = alike.map(|(_, of)| of).unwrap_or_default();
+        let (counts, whole) = alike.unwrap_or_default();
         let found = stats::knee(&whole, (BEND, self.run.points.len()), LEVEL, self.run.seed);
         let knee = found.map(|knee| FleetKnee {
             hosts: Estimate::new(
@@ -206,7 +218,11 @@ impl<'a> PointRounds<'a> {
             reached: knee.reached,
             straight: knee.straight,
         });
-        (knee, whole.len())
+        KneeOf {
+            knee,
+            blocks: whole.len(),
+            counts: counts.into_iter().map(|n| n as usize).collect(),
+        }
     }
 
     /// For each host, the logarithms of its times when most of them work at once.

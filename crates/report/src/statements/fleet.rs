@@ -1,6 +1,6 @@
 //! What is said about a fleet.
 
-use layermark_model::{Facts, FleetHost, LostHost};
+use layermark_model::{Facts, FleetHost, FleetPlace, LostHost, RunStatus};
 
 use crate::{
     facts::machine::{COMPARED, FactValue, MachineFact, RanOn},
@@ -45,18 +45,16 @@ pub struct CheckAnswer<'a> {
 /// The answer of a fleet's run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetAnswer<'a> {
-    /// Hosts that took part to the end.
-    pub hosts: usize,
     /// Hosts that were lost.
     pub lost: usize,
     /// Points whose knee was reached, with it.
     pub reached: Vec<(&'a str, &'a Estimate)>,
-    /// Number of points whose curve is straight.
-    pub not_reached: usize,
+    /// Up to so many hosts the curve is straight, at so many points.
+    pub not_reached: Vec<(usize, usize)>,
     /// Number of points without a knee.
     pub unknown: usize,
-    /// Whether the user stopped it.
-    pub stopped: bool,
+    /// Whether the run has ended, and how.
+    pub status: RunStatus,
 }
 
 /// What the curve of a point shows.
@@ -64,9 +62,9 @@ pub struct FleetAnswer<'a> {
 pub enum CurveSays<'a> {
     /// It has bent: the knee, and one host's step and the best one.
     Bent(&'a Estimate, &'a FleetStep, &'a FleetStep),
-    /// It has not bent beyond the noise: one host's step, and that of the most hosts.
+    /// It has not bent beyond the noise: one host's step, and that of the most hosts that the knee was read from.
     Straight(&'a FleetStep, &'a FleetStep),
-    /// It may have bent or not: the knee, and the most hosts.
+    /// It may have bent or not: the knee, and the step of the most hosts that it was read from.
     Open(&'a Estimate, &'a FleetStep),
     /// The hosts of this step did not work at once, as far as is known.
     NotAtOnce(&'a FleetStep),
@@ -104,9 +102,14 @@ pub enum HostsUnlike<'a> {
     Drift(&'a str, f64),
 }
 
-/// Whether a host took part to the end.
+/// For how long a host took part.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HostPart<'a>(pub Option<&'a LostHost>);
+pub enum HostPart<'a> {
+    /// Until it was lost.
+    Lost(&'a LostHost),
+    /// Until the run came into this state.
+    Until(RunStatus),
+}
 
 /// Wall clocks that differ by less are the same, seconds.
 const CLOCKS: f64 = 1.0;
@@ -114,12 +117,16 @@ const CLOCKS: f64 = 1.0;
 const DRIFT: f64 = 1e-3;
 
 impl<'a> CurveSays<'a> {
-    /// Of a point with so many whole blocks.
-    pub fn of(point: &'a FleetPoint, knee: Option<&'a FleetKnee>, blocks: usize) -> Self {
-        let shared = point
-            .steps
-            .iter()
-            .filter(|s| s.place == layermark_model::FleetPlace::Share && s.rate.is_some());
+    /// Of a point whose knee was read from so many blocks, at these numbers of hosts.
+    pub fn of(
+        point: &'a FleetPoint,
+        knee: Option<&'a FleetKnee>,
+        (blocks, counts): (usize, &[usize]),
+    ) -> Self {
+        let shared = point.steps.iter().filter(|s| {
+            let used = s.place == FleetPlace::Share && counts.contains(&s.hosts);
+            used && s.rate.is_some()
+        });
         let shared: Vec<&FleetStep> = shared.collect();
         let (Some(one), Some(most), Some(knee)) = (shared.first(), shared.last(), knee) else {
             return Self::NoCurve;

@@ -124,6 +124,16 @@ fn go_on(run: &Run, more: &str) -> Text {
     } else {
         ("--resume", "continues it")
     };
-    let command = format!("layermark run {flag} {}{more}", run.store.find(&run.id));
+    let found = run.store.find(&run.id);
+    // What starts its hosts is a command, and the run may be of another user.
+    let command = match run.fleet {
+        None => format!("layermark run {flag} {found}{more}"),
+        Some(_) if sent => {
+            "layermark fleet run PLAN --share DIR --launcher LAUNCHER --hosts HOSTS".to_owned()
+        }
+        Some(_) => {
+            format!("layermark fleet run --resume {found} --launcher LAUNCHER --hosts HOSTS{more}")
+        }
+    };
     text!("{} {does}", Text::code(&command))
 }

@@ -1,5 +1,7 @@
 //! What is said about a fleet.
 
+use layermark_model::RunStatus;
+
 use crate::{
     number::{self, amount, count, list, percent},
     statements::fleet::{
@@ -75,7 +77,7 @@ impl Words for HostSays<'_> {
                 "cannot tell: like the others at {}; {missing} more could not be compared, because it or another host has none",
                 count(*like, "result")
             ),
-            Self::Lost(lost) => HostPart(Some(lost)).words(names),
+            Self::Lost(lost) => HostPart::Lost(lost).words(names),
             Self::Nothing => "cannot tell: it has no result that could be compared".into(),
         }
     }
@@ -106,9 +108,13 @@ impl Words for CheckAnswer<'_> {
 
 impl Words for HostPart<'_> {
     fn words(&self, _: &Names) -> Text {
-        match self.0 {
-            Some(lost) => text!("lost while {}: {}", lost.during, lost.why),
-            None => "took part to the end".into(),
+        match self {
+            Self::Lost(lost) => text!("lost while {}: {}", lost.during, lost.why),
+            Self::Until(RunStatus::Running) => "takes part".into(),
+            Self::Until(RunStatus::Done) => "took part to the end".into(),
+            Self::Until(RunStatus::Stopped) => "took part until the run was stopped".into(),
+            Self::Until(RunStatus::Interrupted) => "took part until the run was interrupted".into(),
+            Self::Until(RunStatus::Failed) => "took part until the run failed".into(),
         }
     }
 }
@@ -138,10 +144,11 @@ impl Words for CurveSays<'_> {
                 count(best.hosts, "host")
             ),
             Self::Straight(one, most) => text!(
-                "no knee up to {}: {} to one host, {} to all",
+                "no knee up to {}: {} to one host, {} to {}",
                 count(most.hosts, "host"),
                 rate(one),
-                rate(most)
+                rate(most),
+                count(most.hosts, "host")
             ),
             Self::Open(knee, most) => text!(
                 "whether there is a knee up to {} is not decided: it would be at {}",
@@ -165,26 +172,34 @@ impl Words for CurveSays<'_> {
 
 impl Words for FleetAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
-        let of = count(self.hosts, "host");
         let knees: Vec<Text> = self
             .reached
             .iter()
             .map(|(label, knee)| text!("{label} at {}", hosts_of(knee)))
             .collect();
         let reached = (!knees.is_empty()).then(|| text!("the share's knee: {}", list(&knees)));
-        let works =
-            |n: usize, what: &str| (n > 0).then(|| text!("{what} at {}", count(n, "point")));
-        let parts = [
-            reached,
-            works(self.not_reached, &format!("no knee up to {of}")),
-            works(self.unknown, "no knee is known"),
+        let straight = self.not_reached.iter().map(|(hosts, points)| {
+            let (hosts, points) = (count(*hosts, "host"), count(*points, "point"));
+            text!("no knee up to {hosts} at {points}")
+        });
+        let unknown = (self.unknown > 0)
+            .then(|| text!("no knee is known at {}", count(self.unknown, "point")));
+        let rest = [
+            unknown,
             (self.lost > 0).then(|| {
                 let were = number::verb(self.lost, "was", "were");
                 text!("{} {were} lost", count(self.lost, "host"))
             }),
-            self.stopped.then(|| "stopped by the user".into()),
+            match self.status {
+                RunStatus::Done => None,
+                RunStatus::Running => Some("in progress".into()),
+                RunStatus::Stopped => Some("stopped by the user".into()),
+                RunStatus::Interrupted => Some("interrupted".into()),
+                RunStatus::Failed => Some("the run failed".into()),
+            },
         ];
-        let said = Text::joined(parts.into_iter().flatten(), "; ");
+        let parts = reached.into_iter().chain(straight);
+        let said = Text::joined(parts.chain(rest.into_iter().flatten()), "; ");
         if said.length() == 0 {
             return "nothing was measured".into();
         }
@@ -356,7 +371,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             said(&CurveSays::Straight(&one, &best)),
-            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to all"
+            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to 4 hosts"
         );
         let apart = FleetStep {
             start_spread_s: 0.081,
@@ -369,16 +384,25 @@ pub(super) mod tests {
             "no knee is known: 3 hosts are not proved to have worked at once, because their starts were 81.0 ms apart, and the shortest work took 200 ms"
         );
         let answer = FleetAnswer {
-            hosts: 4,
             lost: 1,
             reached: vec![("read", &knee)],
-            not_reached: 2,
+            not_reached: vec![(2, 1), (4, 2)],
             unknown: 0,
-            stopped: false,
+            status: RunStatus::Done,
         };
-        assert_eq!(
-            said(&answer),
-            "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 4 hosts at 2 points; 1 host was lost"
-        );
+        let text = "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 2 hosts at 1 point; no knee up to 4 hosts at 2 points; 1 host was lost";
+        assert_eq!(said(&answer), text);
+        for (status, end) in [
+            (RunStatus::Running, "in progress"),
+            (RunStatus::Stopped, "stopped by the user"),
+            (RunStatus::Interrupted, "interrupted"),
+            (RunStatus::Failed, "the run failed"),
+        ] {
+            let answer = FleetAnswer {
+                status,
+                ..answer.clone()
+            };
+            assert_eq!(said(&answer), format!("{text}; {end}"));
+        }
     }
 }

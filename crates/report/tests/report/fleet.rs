@@ -1,7 +1,7 @@
 //! A stored run of a fleet: its layers are compared by one host, and its section has them all.
 
 use layermark_model::{
-    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, Run, RunStatus,
+    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, LostHost, Run, RunStatus,
     TrialRecord,
 };
 use layermark_report::{FleetFound, Report, ResultRow, render};
@@ -14,8 +14,13 @@ const TURN: i64 = 200_000_000;
 /// Six blocks of three hosts: alone on the share, on their own disks, and two and three at once, who are slowed as a
 /// share is that serves two. Every host but the first of a block takes `others` times as long.
 fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
+    stored_blocks(6, others, spread_ns)
+}
+
+/// The same of so many blocks.
+fn stored_blocks(blocks: u32, others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
     let layers = ["dir:/share", "native", "dir:/share", "dir:/share"];
-    let made = Made::new(&["native", "fuse", "bind", "fuse"], 6)
+    let made = Made::new(&["native", "fuse", "bind", "fuse"], blocks)
         .points("read", &[4096], 1 << 20)
         .noise(0.01);
     let (mut run, trials) = made.cost(|_, _, _| 10.0).parts();
@@ -47,7 +52,7 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
             step(FleetPlace::Share, 3),
         ],
         work: vec![[Some(256); 2]],
-        groups: 6,
+        groups: u64::from(blocks),
         sessions: 1,
     }));
     let mut all = Vec::new();
@@ -66,6 +71,7 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
                 round: round as u64,
                 began_ns: i64::from(nth) * spread_ns / 2,
                 ended_ns: i64::from(nth) * spread_ns / 2 + TURN,
+                clock_error_ns: Some(100_000),
                 compared: nth == 0,
             });
             all.push(record);
@@ -136,12 +142,78 @@ fn a_knee_needs_hosts_that_worked_at_once() {
         "{}",
         apart.answer
     );
-    // Whoever does not know the time that well does not know it either.
-    let (mut run, trials) = stored(1.0, 0);
-    let fleet = run.fleet.as_mut().expect("a fleet's");
-    fleet.hosts[1].clock_error_s = Some(0.05);
-    let blurred = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
-    assert_eq!(blurred.points[0].steps[3].at_once, Some(false));
+    // Whoever does not know the time that well does not know it either: as it was known in each round, not after the
+    // last one.
+    let at_once = |last_s: f64, of_turn: Option<u64>| {
+        let (mut run, mut trials) = stored(1.0, 0);
+        let fleet = run.fleet.as_mut().expect("a fleet's");
+        fleet.hosts[1].clock_error_s = Some(last_s);
+        for of in trials.iter_mut().filter_map(|t| t.host.as_mut()) {
+            of.clock_error_ns = of_turn.filter(|_| of.host == 1);
+        }
+        let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+        found.points[0].steps[3].at_once
+    };
+    assert_eq!(at_once(1e-4, Some(50_000_000)), Some(false));
+    assert_eq!(at_once(0.05, Some(100_000)), Some(true));
+    // An earlier version kept only the last one.
+    assert_eq!(at_once(0.05, None), Some(false));
+}
+
+/// Two blocks of three hosts, six of two after a loss: the knee is read from these, and says so.
+#[test]
+fn a_curve_is_said_up_to_the_hosts_that_it_was_read_from() {
+    let (mut run, mut trials) = stored_blocks(8, 1.0, 0);
+    trials.retain(|t| t.cell.block < 2 || t.cell.layer != 3);
+    let found = |run: &Run| FleetFound::of(&FleetRun::of(run, &trials).expect("a fleet's"));
+    for lost in [1, 3] {
+        let fleet = run.fleet.as_mut().expect("a fleet's");
+        for host in &mut fleet.hosts[..lost] {
+            host.lost = Some(LostHost {
+                during: "it had its turn".into(),
+                why: "its launcher ended".into(),
+            });
+        }
+        let found = found(&run);
+        let point = &found.points[0];
+        let most = point.steps.last().expect("a step");
+        assert_eq!((most.hosts, most.rounds), (3, 2));
+        let (text, answer) = (&point.text, &found.answer);
+        assert!(text.starts_with("no knee up to 2 hosts: "), "{text}");
+        assert!(text.ends_with(" to 2 hosts"), "{text}");
+        assert!(
+            answer.starts_with("No knee up to 2 hosts at 1 point; "),
+            "{answer}"
+        );
+    }
+}
+
+/// A host of a run that has not ended took no part to the end.
+#[test]
+fn a_host_took_part_for_as_long_as_the_run_lasted() {
+    for (status, text, end) in [
+        (RunStatus::Running, "takes part", Some("; in progress")),
+        (
+            RunStatus::Interrupted,
+            "took part until the run was interrupted",
+            Some("; interrupted"),
+        ),
+        (RunStatus::Done, "took part to the end", None),
+    ] {
+        let (mut run, trials) = stored(1.0, 0);
+        run.status = status;
+        let report = Report::build(&run, &trials);
+        let continues = report.caveats.iter().any(|caveat| {
+            caveat.contains("layermark fleet run --resume ") && caveat.contains(" continues it")
+        });
+        let is_cut = status == RunStatus::Interrupted;
+        assert_eq!(continues, is_cut, "{:?}", report.caveats);
+        let found = report.fleet.expect("a fleet's");
+        assert!(found.hosts.iter().all(|h| h.text == text), "{found:?}");
+        let said = ["; in progress", "; interrupted"];
+        let said = said.into_iter().find(|end| found.answer.ends_with(end));
+        assert_eq!(said, end, "{}", found.answer);
+    }
 }
 
 #[test]

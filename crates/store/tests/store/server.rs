@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::RunStatus;
+use layermark_model::{RunStatus, TrialRecord};
 use layermark_store::{Store, StoreError};
 use layermark_testkit::{
     postgres::{PASSWORD, Server, USER},
@@ -362,6 +362,27 @@ fn what_was_stored_before_the_answer_was_lost_is_not_stored_twice() {
     assert_eq!(trials, (0..4).map(record).collect::<Vec<_>>());
     // One that was there before is an error, as in a file.
     assert!(store.trial("01RUN", &record(3)).is_err());
+}
+
+/// The same of a fleet's trials: those of the lost answer come again with new ones, which are stored.
+#[test]
+fn new_trials_beside_those_whose_answer_was_lost_are_stored() {
+    let Some(server) = server() else { return };
+    let direct = server.database();
+    let (port, cut) = proxy(server.port);
+    let mut store =
+        Store::open(direct.replace(&format!(":{}/", server.port), &format!(":{port}/"))).unwrap();
+    store.begin(&run("01RUN", 1)).unwrap();
+    let all: Vec<TrialRecord> = (0..6).map(record).collect();
+    store.trials("01RUN", &all[..2]).unwrap();
+    // Sent directly, as if the answer to it had been lost; then the connection is.
+    let mut other = Store::open(&direct).unwrap();
+    other.trials("01RUN", &all[..4]).unwrap();
+    cut.store(true, Ordering::SeqCst);
+    store.trials("01RUN", &all[2..]).unwrap();
+    assert!(!cut.load(Ordering::SeqCst), "no answer was lost");
+    let (_, trials) = Store::open_read(&direct).unwrap().load("01RUN").unwrap();
+    assert_eq!(trials, all);
 }
 
 #[test]

@@ -15,6 +15,7 @@ on_both!(
     imports_are_kept_beside_the_runs,
     tallies_are_kept_by_rules_and_trials,
     a_trial_is_stored_once_and_only_for_a_run_that_is_there,
+    trials_are_stored_also_if_some_of_them_are_there,
     a_run_nobody_works_on_is_interrupted,
 );
 
@@ -317,6 +318,25 @@ fn a_trial_is_stored_once_and_only_for_a_run_that_is_there(at: &str) {
         Err(StoreError::Value { .. })
     ));
     assert_eq!(store.load("01").unwrap().1.len(), 1);
+}
+
+/// The reply to an earlier commit may have been lost: what it had is sent again, with more.
+fn trials_are_stored_also_if_some_of_them_are_there(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    store.begin(&run("01", 1)).unwrap();
+    let all: Vec<TrialRecord> = (0..5).map(record).collect();
+    store.trials("01", &all[..3]).unwrap();
+    store.trials("01", &all).unwrap();
+    assert_eq!(store.load("01").unwrap().1, all);
+    store.trials("01", &all).unwrap();
+    // Another trial with a number of a stored one is an error, and nothing of its commit stays.
+    let other = TrialRecord {
+        seq: 4,
+        ..record(7)
+    };
+    let e = store.trials("01", &[record(5), other]).unwrap_err();
+    assert!(e.to_string().contains("another trial is stored"), "{e}");
+    assert_eq!(store.load("01").unwrap().1, all);
 }
 
 fn a_run_nobody_works_on_is_interrupted(at: &str) {

@@ -129,7 +129,7 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
     let hosts: Vec<_> = fleet
         .hosts
         .iter()
-        .map(|host| (host.name.clone(), host.lost.clone()))
+        .map(|host| (host.name.clone(), host.fault().cloned()))
         .collect();
     drop(fleet);
     let mut report = |run: &Option<Run>| {

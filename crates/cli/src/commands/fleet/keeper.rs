@@ -9,6 +9,7 @@ use layermark_lab::Stop;
 use layermark_model::{Run, TrialRecord};
 use layermark_store::{Store, StoreError};
 
+use super::run::flags_again;
 use crate::{failure::Failure, say::say};
 
 /// How long the end of a run waits for a store that takes nothing.
@@ -24,6 +25,8 @@ pub struct Keeper<'a> {
     /// Whether the run is in the store already, because it goes on.
     goes_on: bool,
     run: String,
+    /// The flags with which it goes on.
+    flags: String,
     trials: Vec<TrialRecord>,
     /// The newest state of the run.
     state: Option<Run>,
@@ -38,6 +41,7 @@ impl<'a> Keeper<'a> {
             store,
             goes_on,
             run: String::new(),
+            flags: String::new(),
             trials: Vec::new(),
             state: None,
             fails: false,
@@ -47,6 +51,9 @@ impl<'a> Keeper<'a> {
     /// Stores the run before anything is measured. A store that takes nothing then is an error.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
         self.run.clone_from(&run.id);
+        if let Some(fleet) = &run.fleet {
+            self.flags = flags_again(&run.dir, fleet, &self.store.option());
+        }
         if self.goes_on {
             self.store.update_with_layers(run)
         } else {
@@ -81,9 +88,9 @@ impl<'a> Keeper<'a> {
                 let lost = self.trials.len();
                 let mut failure = Failure::from(e);
                 failure.message = format!("{}: {lost} trials are not stored", failure.message);
-                failure.hint = failure.hint.map(|hint| {
-                    hint.replace("layermark run --resume", "layermark fleet run --resume")
-                });
+                let again = format!("layermark fleet run {} --resume", self.flags);
+                let hint = failure.hint.take();
+                failure.hint = hint.map(|hint| hint.replace("layermark run --resume", &again));
                 return Err(failure);
             }
             thread::sleep(PAUSE);
@@ -123,6 +130,7 @@ impl<'a> Keeper<'a> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_model::FleetOfRun;
     use layermark_testkit::{postgres::Server, sample::Sample};
 
     use super::*;
@@ -136,6 +144,12 @@ mod tests {
         let mut store = Store::open(&url).unwrap();
         store.set_patience(Duration::ZERO);
         let (mut run, trials) = Sample::default().build();
+        run.fleet = Some(Box::new(FleetOfRun {
+            launcher: "ssh {host}".into(),
+            asked: Some("a,b".into()),
+            share: "/s".into(),
+            ..FleetOfRun::default()
+        }));
         let (before, rest) = trials.split_at(trials.len() / 3);
         let (gone, after) = rest.split_at(rest.len() / 2);
         let mut keeper = Keeper::new(&mut store, false);
@@ -154,7 +168,13 @@ mod tests {
         let e = keeper.end(&stop).unwrap_err();
         let lost = format!("{} trials are not stored", gone.len());
         assert!(e.message.contains(&lost), "{}", e.message);
-        assert!(e.hint.unwrap().contains("layermark fleet run --resume"));
+        let hint = e.hint.unwrap();
+        let again = format!(
+            "layermark fleet run --launcher 'ssh {{host}}' --hosts a,b --dir {} --share /s --resume {} --store ",
+            shell_words::quote(&run.dir),
+            run.id
+        );
+        assert!(hint.contains(&again), "{hint}");
         server.begin("");
         keeper.trials(after);
         keeper.end(&Stop::new()).unwrap();

@@ -105,6 +105,12 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
             ));
             Ok(())
         }
+        StormEvent::Differs(host, how) => {
+            say(format!(
+                "warning: {host} is not as it was: {how}; the report has what it is now"
+            ));
+            Ok(())
+        }
         StormEvent::Round(block, of, ..) => {
             if block > told {
                 told = block;
@@ -149,13 +155,14 @@ fn ended(report: &FleetReport, store: &Store, stop: &Stop) -> ExitCode {
     let run = &report.run;
     let whole = !run.stopped && run.hosts.iter().any(|h| h.lost.is_none());
     if !whole {
-        let flags = FleetOfRun {
+        let fleet = FleetOfRun {
             launcher: run.launcher.clone(),
             asked: run.asked.clone(),
+            share: run.share.clone().unwrap_or_default(),
             ..FleetOfRun::default()
         };
-        let flags = flags.launcher_flags(quote);
         let (id, option) = (&run.id, store.option());
+        let flags = flags_again(&run.dir, &fleet, &option);
         say(format!(
             "hint: go on: layermark fleet run --resume {id} {flags}{option}"
         ));
@@ -269,7 +276,9 @@ fn again(name: &str, args: &FleetRunArgs) -> Result<(StormRequest, StormBefore),
     }
     let blocks = args.blocks.or(run.plan.blocks).unwrap_or(USUAL_BLOCKS);
     if fleet.groups >= u64::from(blocks) * points.len() as u64 {
-        let more = u64::from(blocks).saturating_mul(2);
+        // It may have more blocks than were asked for now.
+        let done = fleet.groups.div_ceil(points.len().max(1) as u64);
+        let more = done.saturating_add(u64::from(blocks));
         let hint = format!("make more of it: --blocks {more}");
         return refuse("is finished: nothing is missing", hint);
     }
@@ -281,6 +290,17 @@ fn again(name: &str, args: &FleetRunArgs) -> Result<(StormRequest, StormBefore),
         ..asked(args, run.plan.clone())
     };
     Ok((request, StormBefore { run, trials }))
+}
+
+/// The flags with which a run of this user goes on. A store on a server, which others can write, is not asked for its
+/// directories.
+pub fn flags_again(dir: &str, fleet: &FleetOfRun, option: &StoreOption) -> String {
+    let launcher = fleet.launcher_flags(quote);
+    if !option.to_string().contains("://") {
+        return launcher;
+    }
+    let (dir, share) = (quote(dir), quote(&fleet.share));
+    format!("{launcher} --dir {dir} --share {share}")
 }
 
 fn quote(word: &str) -> String {

@@ -10,7 +10,9 @@ use std::{
 };
 
 use indicatif::HumanDuration;
-use layermark_model::{FleetOfRun, Run, RunStatus, TrialRecord, parse_duration, plain};
+use layermark_model::{
+    FleetOfRun, Run, RunStatus, StoreOption, TrialRecord, parse_duration, plain,
+};
 use layermark_report::{Report, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
@@ -180,7 +182,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     log.add(&report, block);
     html! {
         (progress(run, trials, &report, block))
-        @if let Some(fleet) = &run.fleet { (hosts(fleet, trials)) }
+        @if let Some(fleet) = &run.fleet { (hosts(fleet, run.status, trials)) }
         (render::live_matrix(&report))
         section.findings aria-label="Findings so far" {
             div {
@@ -204,7 +206,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
 }
 
 /// The hosts of a fleet: what each has done so far, and which are lost.
-fn hosts(fleet: &FleetOfRun, trials: &[TrialRecord]) -> Markup {
+fn hosts(fleet: &FleetOfRun, status: RunStatus, trials: &[TrialRecord]) -> Markup {
     let mut done = vec![[0_usize; 2]; fleet.hosts.len()];
     for trial in trials {
         let of = trial.host.and_then(|of| done.get_mut(of.host));
@@ -227,7 +229,8 @@ fn hosts(fleet: &FleetOfRun, trials: &[TrialRecord]) -> Markup {
                                 td {
                                     @match &host.lost {
                                         Some(lost) => { "lost while " (plain(&lost.during)) ": " (plain(&lost.why)) }
-                                        None => "takes part",
+                                        None if status == RunStatus::Running => "takes part",
+                                        None => "took part",
                                     }
                                 }
                             }
@@ -244,7 +247,8 @@ fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> M
     if run.status != RunStatus::Running {
         let again = match run.status {
             RunStatus::Done => None,
-            _ => Some(stored::go_on(run)),
+            // Others may write to a store that is not the usual one.
+            _ => Some(stored::go_on(run, run.store != StoreOption::Usual)),
         };
         return html! {
             p.state {

@@ -1,6 +1,6 @@
 //! What is said about a fleet.
 
-use layermark_model::LostHost;
+use layermark_model::{LostHost, RunStatus};
 
 use super::{Draw, NAMES, check, each, hundred, noise, plain_data};
 use crate::{
@@ -62,7 +62,15 @@ fn hosts_of_a_check() {
             check(&answer.words(&NAMES), &answer, &[named]);
         }
     });
-    for part in [HostPart(Some(&lost)), HostPart(None)] {
+    let until = [
+        RunStatus::Running,
+        RunStatus::Done,
+        RunStatus::Stopped,
+        RunStatus::Failed,
+        RunStatus::Interrupted,
+    ];
+    let parts = until.map(HostPart::Until).into_iter();
+    for part in parts.chain([HostPart::Lost(&lost)]) {
         check(&part.words(&NAMES), &part, &[]);
     }
 }
@@ -90,12 +98,11 @@ fn curves_over_hosts() {
         ];
         each(plain_data(all), place, variants);
         let answer = FleetAnswer {
-            hosts: d.count(),
             lost: d.count(),
             reached: vec![("small read", &knee)],
-            not_reached: d.count(),
+            not_reached: vec![(d.count(), d.count()), (d.count(), d.count())],
             unknown: d.count(),
-            stopped: true,
+            status: RunStatus::Stopped,
         };
         check(&answer.words(&NAMES), &answer, &[]);
     });

@@ -144,6 +144,7 @@ fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
             round: n as u64 / 2,
             began_ns: 0,
             ended_ns: 1,
+            clock_error_ns: None,
             compared: true,
         });
     }
@@ -172,9 +173,17 @@ fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
     );
     run.status = RunStatus::Stopped;
     let page = said(&run);
+    assert!(page.contains("<td>0</td><td>took part</td>"), "{page}");
     let id = &run.id;
     assert!(
         page.contains(&format!("layermark fleet run --resume {id} --launcher ")),
+        "{page}"
+    );
+    // In a store that others may write to, the launcher could be a command of theirs.
+    run.store = StoreOption::Store("postgres://db/team".into());
+    let page = said(&run);
+    assert!(
+        page.contains("--launcher LAUNCHER --hosts HOSTS --store ") && !page.contains("slurm"),
         "{page}"
     );
 }
