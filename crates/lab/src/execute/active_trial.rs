@@ -73,11 +73,9 @@ impl<'a> ActiveTrial<'a> {
         step: impl FnOnce(&mut Attempt, &mut RunningLayer, &TrialRequest<'_>) -> Result<(), Failure>,
     ) {
         let request = self.request;
-        if request.stop.at_once() {
+        // What was asked of it may be done already: only who is still at work is cut in that.
+        if request.stop.at_once() && !self.asked {
             self.attempt.made.failure = Some(Failure::CutOff);
-            if self.asked {
-                self.attempt.made.cut_in = Some(what);
-            }
         }
         let (begun, before) = (request.stop.now(), self.is_cut_off());
         if let Some(up) = &mut layers[self.request.layer] {
