@@ -254,6 +254,11 @@ pub enum StoreError {
 impl StoreError {
     /// A hint: what to do about it, with a command where one helps.
     pub fn hint(&self) -> Option<String> {
+        self.hint_to_go_on("layermark run --resume")
+    }
+
+    /// The same for a run that goes on by this command, which is followed by its id.
+    pub fn hint_to_go_on(&self, resume: &str) -> Option<String> {
         let aside = |path: &Path| {
             format!(
                 "set it aside and start a new one: mv {0} {0}.broken",
@@ -269,7 +274,7 @@ impl StoreError {
                 format!("see whether it answers: pg_isready{}", options(path, false))
             }
             Self::Lost { run, path, .. } => format!(
-                "once it answers (pg_isready{}), continue: layermark run --resume {run}{}",
+                "once it answers (pg_isready{}), continue: {resume} {run}{}",
                 options(path, false),
                 option(path)
             ),
@@ -295,7 +300,7 @@ impl StoreError {
                 options(path, true)
             ),
             Self::Full { path } | Self::ReadOnly { path, .. } if is_server(path) => {
-                format!("repair the server; then continue: layermark run --resume last{}", option(path))
+                format!("repair the server; then continue: {resume} last{}", option(path))
             }
             Self::Locked { path } if is_server(path) => format!(
                 "see which: psql{} -c 'SELECT * FROM pg_stat_activity'",
@@ -306,7 +311,7 @@ impl StoreError {
                 parent(path).display()
             ),
             Self::Limit { path, .. } => format!(
-                "allow more: ulimit -f unlimited; then continue: layermark run --resume last{}",
+                "allow more: ulimit -f unlimited; then continue: {resume} last{}",
                 option(path)
             ),
             Self::Exposed { .. } => {
@@ -326,7 +331,7 @@ impl StoreError {
             }
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
             Self::Full { path } => format!(
-                "make room: df -h {}; then continue: layermark run --resume last{}",
+                "make room: df -h {}; then continue: {resume} last{}",
                 path.parent().unwrap_or(Path::new(".")).display(),
                 option(path)
             ),

@@ -22,10 +22,10 @@ const AT_ONCE: usize = 1000;
 /// What was measured and is not stored yet. A database may be gone for a while: the hosts go on.
 pub struct Keeper<'a> {
     store: &'a mut Store,
-    /// Whether the run is in the store already, because it goes on.
+    /// Whether the run is resumed, and so is in the store already.
     goes_on: bool,
     run: String,
-    /// The flags with which it goes on.
+    /// The flags with which it can be resumed.
     flags: String,
     trials: Vec<TrialRecord>,
     /// The newest state of the run.
@@ -35,7 +35,7 @@ pub struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Of a run that begins, or that goes on.
+    /// Of a new run, or of one that is resumed.
     pub fn new(store: &'a mut Store, goes_on: bool) -> Self {
         Self {
             store,
@@ -86,12 +86,13 @@ impl<'a> Keeper<'a> {
             };
             if begun.elapsed() >= LAST_WAIT || stop.at_once() {
                 let lost = self.trials.len();
-                let mut failure = Failure::from(e);
-                failure.message = format!("{}: {lost} trials are not stored", failure.message);
-                let again = format!("layermark fleet run {} --resume", self.flags);
-                let hint = failure.hint.take();
-                failure.hint = hint.map(|hint| hint.replace("layermark run --resume", &again));
-                return Err(failure);
+                let hint = e.hint_to_go_on(&format!("layermark fleet run {} --resume", self.flags));
+                let failure = Failure::from(e);
+                return Err(Failure {
+                    message: format!("{}: {lost} trials are not stored", failure.message),
+                    hint,
+                    ..failure
+                });
             }
             thread::sleep(PAUSE);
         }
