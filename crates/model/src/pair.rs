@@ -287,7 +287,7 @@ impl Ledger {
     }
 
     /// Blocks in which both sites have a number, in order. `make` gets session, block, and nanoseconds
-    /// per operation of both: for each round in which both have a turn, or of the whole trials. Then the same of
+    /// per operation of both: for each round in which both have a turn, or of the whole trials. Then those of
     /// `here` and the control, if `there` is the baseline and the control took turns in these rounds.
     pub fn pairs<T>(
         &self,
@@ -348,7 +348,7 @@ impl Ledger {
                 let of_control = control.and_then(|layer| {
                     let group = self.groups.get(&point)?.get(&block)?;
                     let cost = group.costs.get(&layer)?.as_ref()?;
-                    // Without what it has waited only if that is no part of its cost either.
+                    // What it has waited may be left out only if it is not a cost of the control either.
                     let alike = time == ClockTime::Raw || cost.apart;
                     cost.times(time).filter(|_| alike)
                 });
@@ -576,21 +576,27 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_baseline_costs_what_it_did_in_the_part_of_the_other() {
+    /// A block of layers whose turns take so long in these two rounds.
+    fn of_rounds(trials: &[(usize, u64, [u32; 2])]) -> Ledger {
         let mut ledger = Ledger::default();
-        for (layer, ns, rounds) in [
-            (0, 100, [0, 1]),
-            (1, 300, [0, 1]),
-            (0, 200, [2, 3]),
-            (2, 500, [2, 3]),
-        ] {
+        for &(layer, ns, rounds) in trials {
             let turns = rounds.map(|round| (round, ns));
             ledger.add(&TrialRecord {
                 trial: Some(trial(ns, &turns)),
                 ..record((0, 0), (layer, 0), Some(ns))
             });
         }
+        ledger
+    }
+
+    #[test]
+    fn the_baseline_costs_what_it_did_in_the_part_of_the_other() {
+        let ledger = of_rounds(&[
+            (0, 100, [0, 1]),
+            (1, 300, [0, 1]),
+            (0, 200, [2, 3]),
+            (2, 500, [2, 3]),
+        ]);
         let values = |layer| pairs(&ledger, (layer, 0), (0, 0))[0].rounds.clone();
         assert_eq!(values(1), [[300.0, 100.0]; 2]);
         assert_eq!(values(2), [[500.0, 200.0]; 2]);
@@ -602,21 +608,13 @@ mod tests {
 
     /// Native, a layer and the control in two rounds, and native with another layer in two more.
     fn with_control() -> Ledger {
-        let mut ledger = Ledger::default();
-        for (layer, ns, rounds) in [
+        of_rounds(&[
             (0, 100, [0, 1]),
             (1, 300, [0, 1]),
             (3, 120, [0, 1]),
             (0, 200, [2, 3]),
             (2, 500, [2, 3]),
-        ] {
-            let turns = rounds.map(|round| (round, ns));
-            ledger.add(&TrialRecord {
-                trial: Some(trial(ns, &turns)),
-                ..record((0, 0), (layer, 0), Some(ns))
-            });
-        }
-        ledger
+        ])
     }
 
     #[test]
