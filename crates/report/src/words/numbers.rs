@@ -37,8 +37,8 @@ use crate::{
         Average, Cause, ChangePoint, CostRow, DepthPoint, Distrust, Estimate, EstimateCheck,
         EstimateVerdict, FewerBytes, FirstApart, ForecastCall, ForecastRow, GateRow, GateState,
         InTrials, LateFlushes, LaunchLevel, LaunchRun, MountPlace, Report, ResultRow, ServedBy,
-        Setting, Sides, SlowOperations, Stalls, Standings, TwoKinds, Unproved, Verdict, WaitedIn,
-        Withheld,
+        Setting, Sides, SlowOperations, Stalls, Standings, ThreadsRow, TwoKinds, Unproved, Verdict,
+        WaitedIn, Withheld,
     },
     words::{Names, Text, Words},
 };
@@ -68,6 +68,18 @@ impl Draw {
     /// From 0.01 to a million.
     fn x(&mut self) -> f64 {
         10f64.powf(-2.0 + 8.0 * (self.bits() as f64 / (1u64 << 31) as f64))
+    }
+
+    /// Threads whose speeds differ.
+    fn threads(&mut self) -> ThreadsRow {
+        ThreadsRow {
+            count: self.count(),
+            slowest: self.x(),
+            mean: self.x(),
+            fastest: self.x(),
+            stonewall: self.x(),
+            least_done: self.share(),
+        }
     }
 
     /// From 0 to 1.

@@ -24,7 +24,7 @@ use crate::{
         safe::{SafeAdvice, SafeBecause, SafeSecond},
         why::{Answer, CallCost, SlowCommand, UseInstead, WithoutCommand},
     },
-    types::{LeftOut, ResultRow, ServedBy, ThreadsRow, Verdict},
+    types::{LeftOut, ResultRow, ServedBy, Verdict},
     words::Words,
 };
 
@@ -139,14 +139,7 @@ fn what_is_no_report_and_checks_of_its_data() {
         };
         // What the intervals hold, and the limit of an alarm.
         check(&itself.words(&NAMES), &itself, &[1.0]);
-        let threads = ThreadsRow {
-            count: d.count(),
-            slowest: d.x(),
-            mean: d.x(),
-            fastest: d.x(),
-            stonewall: d.x(),
-            least_done: d.share(),
-        };
+        let threads = d.threads();
         check(&threads.words(&NAMES), &threads, &[]);
     });
 }

@@ -16,7 +16,7 @@ use crate::{
         remarks::Remark,
         run_line::{RunLine, TrustLine},
     },
-    types::{Cause, FigureGroup, FigureRow, ResultRow, ThreadsRow, TrustWord, Trusted},
+    types::{Cause, FigureGroup, FigureRow, ResultRow, TrustWord, Trusted},
     words::{Words, cell::cell, charts, record_size::about_sizes, result_line},
 };
 
@@ -32,14 +32,7 @@ fn notes_on_rows() {
             flag_counts: BTreeMap::from([(flags::NOT_SEEN.to_owned(), 9)]),
             ..d.row()
         };
-        let threads = ThreadsRow {
-            count: d.count(),
-            slowest: d.x(),
-            mean: d.x(),
-            fastest: d.x(),
-            stonewall: d.x(),
-            least_done: d.share(),
-        };
+        let threads = d.threads();
         let all = vec![
             RowNote::Untrusted("it came from memory"),
             RowNote::Never(&never),
