@@ -11,7 +11,7 @@ use layermark_stats::{self as stats, BlockValue, Comparison, Judgement, TwoRuns}
 
 use crate::{
     build,
-    facts::{LEVEL, results, stalls, sweep, waiting},
+    facts::{LEVEL, judged, own_numbers, stalls, sweep, waiting},
     plain,
     statements::{
         MOST,
@@ -307,10 +307,10 @@ impl<'a> Both<'a> {
             ..new
         };
         row.durability.suspicion = None;
-        results::compare(&mut row, c, j, 1.0);
+        judged::compare(&mut row, c, j, 1.0);
         if let Some(c) = c.filter(|_| self.blocks != Blocks::Ratios) {
             row.old_us = Some(c.cost / 1e3);
-            results::retime(&mut row, c.cost * c.ratio / 1e3);
+            own_numbers::retime(&mut row, c.cost * c.ratio / 1e3);
         }
         stalls::unmark(&mut row);
         if let Some(ratio) = &mut row.ratio

@@ -4,7 +4,7 @@ use layermark_model::{Run, Site};
 use layermark_stats::{self as stats, Judgement};
 
 use crate::{
-    facts::{LEVEL, index::Index, results, sweep},
+    facts::{LEVEL, index::Index, judged, sweep},
     types::{AlternativeRow, ResultRow},
 };
 
@@ -67,7 +67,7 @@ fn row(
     word: &Judgement,
 ) -> AlternativeRow {
     let (here, reference) = (pair.here.1, pair.reference.1);
-    let mut judged = results::judged(comparison, Some(word), here.meaning.under_way());
+    let mut judged = judged::judged(comparison, Some(word), here.meaning.under_way());
     if here.untrusted.is_some() || reference.untrusted.is_some() {
         judged.distrust();
     }
