@@ -6,10 +6,10 @@ use std::{
 };
 
 use layermark_lab::Stop;
-use layermark_model::{Run, TrialRecord};
+use layermark_model::{FleetOfRun, Run, StoreOption, TrialRecord};
 use layermark_store::{Store, StoreError};
+use shell_words::quote;
 
-use super::run::flags_again;
 use crate::{failure::Failure, say::say};
 
 /// How long the end of a run waits for a store that takes nothing.
@@ -129,9 +129,19 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// The flags with which a run of this user goes on. A store on a server, which others can write, is not asked for its
+/// directories.
+pub fn flags_again(dir: &str, fleet: &FleetOfRun, option: &StoreOption) -> String {
+    let launcher = fleet.launcher_flags(|word| quote(word).into_owned());
+    if !option.to_string().contains("://") {
+        return launcher;
+    }
+    let (dir, share) = (quote(dir), quote(&fleet.share));
+    format!("{launcher} --dir {dir} --share {share}")
+}
+
 #[cfg(test)]
 mod tests {
-    use layermark_model::FleetOfRun;
     use layermark_testkit::{postgres::Server, sample::Sample};
 
     use super::*;

@@ -8,8 +8,13 @@ use layermark_lab::{Catalog, Stop, points};
 use layermark_model::{FleetOfRun, FleetPlace, FleetRun, Plan, Point, StoreOption};
 use layermark_report::{FleetReport, render};
 use layermark_store::Store;
+use shell_words::quote;
 
-use super::{LauncherArgs, OWN_DIR, keeper::Keeper, shared};
+use super::{
+    LauncherArgs, OWN_DIR,
+    keeper::{Keeper, flags_again},
+    shared,
+};
 use crate::{
     commands::{
         complete, history, output, programs,
@@ -290,19 +295,4 @@ fn again(name: &str, args: &FleetRunArgs) -> Result<(StormRequest, StormBefore),
         ..asked(args, run.plan.clone())
     };
     Ok((request, StormBefore { run, trials }))
-}
-
-/// The flags with which a run of this user goes on. A store on a server, which others can write, is not asked for its
-/// directories.
-pub fn flags_again(dir: &str, fleet: &FleetOfRun, option: &StoreOption) -> String {
-    let launcher = fleet.launcher_flags(quote);
-    if !option.to_string().contains("://") {
-        return launcher;
-    }
-    let (dir, share) = (quote(dir), quote(&fleet.share));
-    format!("{launcher} --dir {dir} --share {share}")
-}
-
-fn quote(word: &str) -> String {
-    shell_words::quote(word).into_owned()
 }
