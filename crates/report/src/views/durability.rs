@@ -10,7 +10,7 @@ use crate::{
         power_cuts::ControlFault,
     },
     types::{Cell, Conclusion, DataTable, LayerReport, Report, ResultRow, Section},
-    words::{Text, Words, captions, power_cuts as words},
+    words::{Text, Words, captions, cut_levels, power_cuts as words},
 };
 
 impl Report {
@@ -83,7 +83,7 @@ impl Report {
         };
         DataTable {
             title: captions::CUT_LEVELS.into(),
-            note: words::what_decided(&controls(&self.power_cuts), &all, words_of).into(),
+            note: cut_levels::what_decided(&controls(&self.power_cuts), &all, words_of).into(),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),

@@ -2,7 +2,10 @@
 
 use crate::{
     number::count,
-    statements::cut_levels::{LevelEvidence, LevelReached, LevelVerdict, NotProven},
+    statements::{
+        cut_levels::{LevelEvidence, LevelReached, LevelVerdict, NotProven},
+        power_cuts::Controls,
+    },
     words::{Names, Text, Words, power_cuts::lying_control, text},
 };
 
@@ -18,10 +21,19 @@ const LEVELS: [(&str, &str); 4] = [
 ];
 
 /// What the levels mean that were reached.
-pub fn legend(reached: &[LevelReached]) -> Text {
+fn legend(reached: &[LevelReached]) -> Text {
     let shown = |(level, _): &&(&str, &str)| reached.iter().any(|of| of.level == *level);
     let shown = LEVELS.iter().filter(shown);
     Text::joined(shown.map(|(level, by)| text!("{level}: {by}")), "; ")
+}
+
+/// What the controls showed, and which levels decided.
+pub fn what_decided(controls: &Controls, levels: &[LevelReached], names: &Names) -> Text {
+    text!(
+        "{}. What decided: {}.",
+        controls.words(names),
+        legend(levels)
+    )
 }
 
 impl LevelReached<'_> {

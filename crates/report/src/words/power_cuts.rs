@@ -4,13 +4,10 @@ use layermark_model::witness::{ClosedFiles, WitnessFinding};
 
 use crate::{
     number::{count, list},
-    statements::{
-        cut_levels::LevelReached,
-        power_cuts::{
-            ControlCut, ControlFault, ControlOpen, Controls, CutEvidence, Lie, Loss, PowerCuts,
-        },
+    statements::power_cuts::{
+        ControlCut, ControlFault, ControlOpen, Controls, CutEvidence, Lie, Loss, PowerCuts,
     },
-    words::{Names, Text, Words, captions, cut_levels::legend, text},
+    words::{Names, Text, Words, captions, text},
 };
 
 /// `12:00:03.413 UTC`.
@@ -25,15 +22,6 @@ pub fn about_cuts(with_container: bool) -> Text {
     Text::joined(
         [captions::CUTS.about.into()].into_iter().chain(container),
         " ",
-    )
-}
-
-/// What the controls showed, and which levels decided.
-pub fn what_decided(controls: &Controls, levels: &[LevelReached], names: &Names) -> Text {
-    text!(
-        "{}. What decided: {}.",
-        controls.words(names),
-        legend(levels)
     )
 }
 
