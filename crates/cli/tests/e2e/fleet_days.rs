@@ -39,12 +39,13 @@ fn shared(json: &Value, point: usize) -> Vec<(u64, usize)> {
 /// The name of the host that was alone on the share in the block and at the point of this trial.
 fn alone(fleet: &Value, trial: &Value) -> Value {
     let rounds = fleet["run"]["rounds"].as_array().expect("rounds");
-    let same = |r: &&Value| ["block", "point"].iter().all(|k| r[*k] == trial[*k]);
-    let turns = rounds
-        .iter()
-        .filter(same)
-        .filter(|r| r["place"] == "share")
-        .filter_map(|r| r["turns"].as_array());
+    let label = |r: &Value| {
+        let point = r["point"].as_u64().expect("a point") as usize;
+        fleet["run"]["points"][point]["label"].clone()
+    };
+    let same = |r: &&Value| r["block"] == trial["block"] && label(r) == trial["point"];
+    let shared = rounds.iter().filter(|r| r["place"] == "share").filter(same);
+    let turns = shared.filter_map(|r| r["turns"].as_array());
     let turn = turns.filter(|t| t.len() == 1).flatten().next();
     let host = turn.expect("a host alone")["host"]
         .as_u64()

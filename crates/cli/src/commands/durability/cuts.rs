@@ -318,7 +318,7 @@ mod tests {
         };
         add(&mut run, done);
         assert_eq!(left(&run, "overlay:volatile"), Left::Nothing);
-        let rows = run.layers[BASELINE].facts.program_cuts.iter();
+        let rows = run.layers.iter().flat_map(|l| &l.facts.program_cuts);
         let rows: Vec<(&str, bool)> = rows.map(|c| (&*c.program, c.not_begun)).collect();
         assert_eq!(rows, [("queue", false), ("db", false)]);
     }
