@@ -90,23 +90,13 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 return Err(of_a_fleet(("--resume", &run), &found, theirs));
             }
             let theirs = store.is_shared() && !args.allow_programs;
-            let seen = theirs.then(|| stored(store, &run, false)).transpose()?;
+            let seen = theirs.then(|| stored(&store, found, false)).transpose()?;
             let run = seen.as_ref().map_or(run, |seen| seen.id.clone());
             Order::Resume(run, seen.map(Box::new), env)
         }
         (_, Some(run)) => {
-            let path = Path::new(&run);
-            let (run, theirs) = if layermark_store::is_archive(path) {
-                let run = sent(stored::sent(path)?.run, &run, args.allow_programs)?;
-                (run, true)
-            } else {
-                let store = stored::read_store(common.out.store.store.as_deref())?;
-                let theirs = store.is_shared();
-                (stored(store, &run, args.allow_programs)?, theirs)
-            };
-            if run.fleet.is_some() {
-                return Err(of_a_fleet(("--replay", &run.id), &run, theirs));
-            }
+            let store = common.out.store.store.as_deref();
+            let run = replayed(&run, store, args.allow_programs)?;
             let mut request = Request::replay(&run, exe()?);
             if run.sent {
                 // What could not be done there may be done here.
@@ -159,9 +149,28 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common, None)
 }
 
-/// Loads a stored run. Refuses what it reaches if other users can change the store, unless `allowed`.
-fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
-    let (run, _) = stored::load(&mut store, run)?;
+/// The run that is made again: of a file that was sent, or of a store. Refuses what it reaches if others can change that,
+/// unless `allowed`.
+fn replayed(name: &str, store: Option<&Path>, allowed: bool) -> Result<Run, Failure> {
+    let path = Path::new(name);
+    let (run, store) = if layermark_store::is_archive(path) {
+        (stored::sent(path)?.run, None)
+    } else {
+        let mut store = stored::read_store(store)?;
+        (stored::load(&mut store, name)?.0, Some(store))
+    };
+    if run.fleet.is_some() {
+        let theirs = store.as_ref().is_none_or(Store::is_shared);
+        return Err(of_a_fleet(("--replay", &run.id), &run, theirs));
+    }
+    match store {
+        Some(store) => stored(&store, run, allowed),
+        None => sent(run, name, allowed),
+    }
+}
+
+/// A run of this store. Refuses what it reaches if other users can change the store, unless `allowed`.
+fn stored(store: &Store, run: Run, allowed: bool) -> Result<Run, Failure> {
     if run.sent {
         let name = format!("run {}", run.id);
         return sent(run, &name, allowed);
