@@ -192,10 +192,12 @@ impl Page {
         let more = (items.len() > shown).then(|| count(items.len() - shown, "more layer"));
         let lines: Vec<String> = lines.chain(more).collect();
         let (rows, column) = (lines.len().div_ceil(2), room / 2.0);
+        // The longest decides for all: letters of several sizes would seem to mean something.
+        let sizes = lines.iter().map(|line| fitting(line, column - 12.0, 13));
+        let size = sizes.min().unwrap_or(SMALL).max(SMALL);
         for (n, line) in lines.iter().enumerate() {
             let x = EDGE + column * (n / rows) as f64;
             let y = top + 18.0 * (n % rows + 1) as f64;
-            let size = fitting(line, column - 12.0, 13).max(SMALL);
             self.text(x, y, &cut(line, column - 12.0, size), size, INK);
         }
         18.0 * rows as f64
@@ -417,17 +419,17 @@ const TRUST: f64 = 334.0;
 /// Smallest letters of a line that is not cut.
 const SMALL: u32 = 9;
 
-/// Width of a letter of `DejaVu Sans` over its size, rounded up from the average of 0.55.
-const LETTER: f64 = 0.57;
-
-/// The same for the letters of a cell, which are far from the average.
+/// Width of a letter of `DejaVu Sans` over its size, from the font's table `hmtx`, rounded up to that of its group.
 fn letter(c: char) -> f64 {
     match c {
-        '0'..='9' => 0.64,
-        '\u{b1}' => 0.84,
-        '%' => 0.95,
-        '.' | ' ' => 0.32,
-        _ => LETTER,
+        'i' | 'j' | 'l' | '\'' => 0.28,
+        ' ' | '.' | ',' | ':' | ';' | '/' | 'I' => 0.34,
+        'f' | 'r' | 't' | '-' | '(' | ')' | '!' => 0.42,
+        'c' | 's' | 'z' => 0.55,
+        'w' | '+' | '~' | '=' | '#' | '\u{b1}' => 0.84,
+        'm' | 'W' | '%' => 0.99,
+        'A'..='Z' => 0.79,
+        _ => 0.64,
     }
 }
 
@@ -448,8 +450,13 @@ fn cut(text: &str, room: f64, size: u32) -> String {
     if width(text, size) <= room {
         return text.to_owned();
     }
-    let most = (room / (LETTER * f64::from(size))) as usize;
-    let start = text.chars().take(most.saturating_sub(1));
+    // The ellipsis is as wide as the widest.
+    let room = room - f64::from(size);
+    let mut taken = 0.0;
+    let start = text.chars().take_while(|c| {
+        taken += letter(*c) * f64::from(size);
+        taken <= room
+    });
     start.chain(['\u{2026}']).collect()
 }
 

@@ -62,6 +62,7 @@ impl InShort<'_> {
         let told = told.map(|(n, told)| told.said(length, n == 0));
         let open = (self.open > 0).then(|| match (self.open, self.rows.len()) {
             (open, all) if open == all => "what it costs is not decided".into(),
+            (open, all) if length == Length::Brief => text!("{open} of {all} not decided"),
             (open, all) => text!("{open} of {} not decided", count(all, "operation")),
         });
         let failed = (self.failed > 0).then(|| text!("{} failed", count(self.failed, "operation")));
