@@ -375,6 +375,9 @@ pub struct Call {
     /// Tasks that must have ended so many of their calls before.
     #[serde(rename = "w", default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<(u32, u32)>,
+    /// How much its task computes before it, in parts of the sum of all calls. Nothing, if only the sum is known.
+    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
+    pub gap: u32,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -398,6 +401,7 @@ impl Call {
             c: 0,
             outcome: 0,
             waits: Vec::new(),
+            gap: 0,
         }
     }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Call, Entry, Name, limits};
 
 /// The format that is written, and the newest that is read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Level of compression.
 const LEVEL: i32 = 9;
@@ -45,6 +45,9 @@ pub struct Head {
     /// if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think_ns: Option<u64>,
+    /// What all tasks together compute between calls in that time, ns. Absent if it is the same, as with one task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computing_ns: Option<u64>,
     /// Half of the range in which that time was in the rounds that measured it, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think_spread_ns: Option<u64>,
@@ -309,6 +312,11 @@ impl Head {
             (
                 "nanoseconds between its calls",
                 self.think_ns.unwrap_or(0),
+                limits::THINK_NS,
+            ),
+            (
+                "nanoseconds that its tasks compute",
+                self.computing_ns.unwrap_or(0),
                 limits::THINK_NS,
             ),
             (

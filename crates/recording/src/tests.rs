@@ -33,6 +33,7 @@ fn small() -> Recording {
         Call {
             task: 1,
             waits: vec![(0, 2)],
+            gap: 30,
             ..call(CallKind::Stat, 1)
         },
     ];
@@ -41,6 +42,7 @@ fn small() -> Recording {
             tasks: 2,
             files: 1,
             think_ns: Some(5),
+            computing_ns: Some(7),
             ..Head::default()
         },
         tree: vec![
@@ -229,8 +231,8 @@ fn counts_are_refused_before_anything_is_read() {
     );
     says(head(|h| h.calls = 1), "it is incomplete");
     says(
-        head(|h| h.format = 2),
-        "newer layermark (format 2, this one knows up to 1)",
+        head(|h| h.format = 3),
+        "newer layermark (format 3, this one knows up to 2)",
     );
 }
 

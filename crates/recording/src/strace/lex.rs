@@ -1,9 +1,18 @@
 //! Lines of strace: tasks, calls, arguments, results.
 
-/// The task and the text of a line. Accepts `-f` with and without `-o`, and any of `-t`, `-tt`, `-ttt`, `-r`.
-pub fn split(line: &str) -> Option<(u32, &str)> {
+/// A line of a trace.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub task: u32,
+    /// When its call began, or went on, us since 1970: only of `-ttt`.
+    pub at: Option<u64>,
+    pub text: &'a str,
+}
+
+/// The parts of a line. Accepts `-f` with and without `-o`, and any of `-t`, `-tt`, `-ttt`, `-r`.
+pub fn split(line: &str) -> Option<Line<'_>> {
     let mut rest = line.trim_end().trim_start();
-    let mut task = 0;
+    let (mut task, mut at) = (0, None);
     if let Some(inner) = rest.strip_prefix("[pid") {
         let (number, text) = inner.split_once(']')?;
         (task, rest) = (number.trim().parse().ok()?, text.trim_start());
@@ -18,9 +27,32 @@ pub fn split(line: &str) -> Option<(u32, &str)> {
             .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b':' | b'+'))
         && word.contains(['.', ':'])
     {
-        rest = text.trim_start();
+        (at, rest) = (epoch(word), text.trim_start());
     }
-    (!rest.is_empty()).then_some((task, rest))
+    let text = rest;
+    (!text.is_empty()).then_some(Line { task, at, text })
+}
+
+/// `1732893000.123456` in microseconds. `None` of a time of day, and of one since the line before.
+fn epoch(word: &str) -> Option<u64> {
+    const DIGITS: usize = 10;
+    let (seconds, micros) = word.split_once('.')?;
+    (seconds.len() >= DIGITS && micros.len() == 6).then_some(())?;
+    let seconds: u64 = seconds.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000)?
+        .checked_add(micros.parse().ok()?)
+}
+
+/// How long a call took, us: only of `-T`.
+pub fn took(text: &str) -> Option<u64> {
+    let (_, time) = text.trim_end().strip_suffix('>')?.rsplit_once('<')?;
+    let (seconds, micros) = time.split_once('.')?;
+    (micros.len() == 6).then_some(())?;
+    let seconds: u64 = seconds.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000)?
+        .checked_add(micros.parse().ok()?)
 }
 
 /// A call that has ended.
@@ -233,9 +265,29 @@ mod tests {
             "[pid  7] 1700000000.1 close(3)",
             "7     +0.000123 close(3)",
         ] {
-            assert_eq!(split(line), Some((7, "close(3)")), "{line}");
+            let found = split(line).map(|line| (line.task, line.text));
+            assert_eq!(found, Some((7, "close(3)")), "{line}");
         }
-        assert_eq!(split("1700000000.1 close(3)"), Some((0, "close(3)")));
+        let line = split("1700000000.000012 close(3) = 0 <0.000007>").unwrap();
+        assert_eq!((line.task, line.at), (0, Some(1_700_000_000_000_012)));
+        assert_eq!(
+            (line.text, took(line.text)),
+            ("close(3) = 0 <0.000007>", Some(7))
+        );
+        for without in [
+            "7 12:00:00.000012 close(3)",
+            "7 +0.000012 close(3)",
+            "7 close(3)",
+        ] {
+            assert_eq!(split(without).map(|line| line.at), Some(None), "{without}");
+        }
+        for without in [
+            "close(3</a>) = 0",
+            "close(3) = 0 <0.1>",
+            "read(0</0.000012>",
+        ] {
+            assert_eq!(took(without), None, "{without}");
+        }
         assert_eq!(split(" "), None);
     }
 

@@ -1,6 +1,7 @@
 //! Recordings from the output of `strace -f -y` (also with `-yy`, `-ttt`, `-T`).
 //!
-//! Calls on files below one directory are kept. The time between calls is not: strace itself takes most of it.
+//! Calls on files below one directory are kept. Of the time between calls only the proportions are: strace itself takes
+//! most of it.
 
 use std::{
     collections::HashMap,
@@ -9,6 +10,7 @@ use std::{
 
 mod calls;
 mod files;
+mod gaps;
 mod infer;
 mod lex;
 mod lookups;
@@ -25,6 +27,7 @@ pub use names::error_name;
 pub use running::{OpenFile, Running, lines_of};
 
 use crate::{Entry, EntryKind, Head, Name, Recording, limits};
+use lex::Line;
 use paths::Links;
 use sequence::Sequence;
 
@@ -50,6 +53,8 @@ pub struct Converted {
     pub recording: Recording,
     /// Lines that were read.
     pub lines: u64,
+    /// [`crate::Call::gap`] of each call, if the log is of `strace -ttt -T`.
+    pub gaps: Vec<u32>,
 }
 
 /// Converts a log.
@@ -81,10 +86,10 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
         }
         read_lines += 1;
         let text = String::from_utf8_lossy(&line);
-        let Some((task, text)) = lex::split(&text) else {
+        let Some(line) = lex::split(&text) else {
             continue;
         };
-        one(&mut sequence, &mut open, task, text)?;
+        one(&mut sequence, &mut open, &line)?;
     }
     if sequence.calls.is_empty() {
         return Err("it has no calls on files of the directory".into());
@@ -104,6 +109,7 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
     };
     Ok(Converted {
         lines: read_lines,
+        gaps: sequence.gaps.of_calls(),
         recording: Recording {
             head,
             tree,
@@ -117,9 +123,19 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
 fn one(
     sequence: &mut Sequence,
     open: &mut HashMap<u32, String>,
-    task: u32,
-    text: &str,
+    &Line { task, at, text }: &Line<'_>,
 ) -> Result<(), String> {
+    let goes_on = text.starts_with("<... ");
+    if !goes_on {
+        sequence.gaps.begins(task, at);
+    }
+    let ended = if goes_on {
+        at
+    } else {
+        at.zip(lex::took(text))
+            .map(|(at, took)| at.saturating_add(took))
+    };
+    sequence.gaps.ends(task, ended);
     if let Some(rest) = text.strip_prefix("<... ") {
         let Some((begun, (_, rest))) = open.remove(&task).zip(rest.split_once(" resumed>")) else {
             return Ok(());

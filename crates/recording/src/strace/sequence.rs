@@ -8,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{TraceOf, infer::Inferred, lex::Ended, paths::Links};
+use super::{TraceOf, gaps::Gaps, infer::Inferred, lex::Ended, paths::Links};
 use crate::{Call, Name, limits};
 
 /// Something that calls share. Paths are absolute, and numbered.
@@ -104,6 +104,7 @@ pub struct Sequence {
     pub last_write: After,
     pub wakes: HashMap<(u32, String), After>,
     pub left_out: BTreeMap<String, u64>,
+    pub gaps: Gaps,
     pub inferred: Option<Inferred>,
     /// Where open files are, as far as reads and seeks show it. Only to infer the tree.
     pub offsets: HashMap<u32, u64>,
@@ -135,6 +136,7 @@ impl Sequence {
             last_write: After::new(),
             wakes: HashMap::new(),
             left_out: BTreeMap::new(),
+            gaps: Gaps::default(),
             inferred: infer.then(Inferred::default),
             offsets: HashMap::new(),
         }
@@ -339,6 +341,7 @@ impl Sequence {
         known.extend(after.iter().map(|(other, count)| (*other, *count)));
         call.task = task;
         call.waits = after.into_iter().collect();
+        self.gaps.call(id);
         self.calls.push(call);
         Ok(())
     }

@@ -121,6 +121,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     }
     let converted = converted(traced.open()?, &trace_of(&root, &here, tree))?;
     let after = strace::safe(&listed(&root)?.entries);
+    let gaps = converted.gaps.clone();
     let mut recording = named(converted, args, Some(after));
     let natively = replayed(
         &mut recording,
@@ -129,6 +130,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     interrupts.go_on()?;
     let think = match before {
         Ok(copy) => {
+            set_gaps(&mut recording, &gaps);
             let run = think::Recorded {
                 interrupts: &interrupts,
                 strace: &strace,
@@ -146,13 +148,26 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         Ok(found) => {
             recording.head.think_ns = Some(found.ns);
             recording.head.think_spread_ns = Some(found.spread_ns);
+            recording.head.computing_ns = found.computing_ns;
             found.words
         }
-        Err(why) => format!("not known: {why}"),
+        Err(why) => {
+            // Parts of a sum that nobody knows.
+            set_gaps(&mut recording, &[]);
+            format!("not known: {why}")
+        }
     };
     let natively = think::shown(Duration::from_nanos(natively.elapsed_ns));
     let think = format!("{think}; its calls took {natively} when they were replayed at once");
     Ok(Made { recording, think })
+}
+
+/// How much its tasks compute before each call; nothing before those that have no number.
+fn set_gaps(recording: &mut Recording, gaps: &[u32]) {
+    let gaps = gaps.iter().copied().chain(std::iter::repeat(0));
+    for (call, gap) in recording.calls.iter_mut().zip(gaps) {
+        call.gap = gap;
+    }
 }
 
 /// Traces a program that runs already.
@@ -210,7 +225,7 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
     })?;
     let mut recording = named(converted, args, None);
     let scratch = scratch(&mut recording)?;
-    let replayed = replay::replay(&recording, scratch.path());
+    let replayed = replay::replay(&recording, scratch.path(), 0);
     replayed.map_err(|e| {
         let text = format!(
             "the recording is refused: the log does not show what {} had in it before: {}",
@@ -267,7 +282,7 @@ fn trace_of(root: &Path, cwd: &Path, tree: Vec<Entry>) -> TraceOf {
 /// Replays a recording at once. One that differs is refused.
 fn replayed(recording: &mut Recording, hint: &str) -> Result<replay::Replayed, Failure> {
     let scratch = scratch(recording)?;
-    replay::replay(recording, scratch.path()).map_err(|e| {
+    replay::replay(recording, scratch.path(), 0).map_err(|e| {
         let text = format!(
             "the recording is refused: replayed in {} at once, {}",
             scratch.path().display(),

@@ -33,8 +33,19 @@ use crate::failure::{Code, Failure};
 /// machine does not know them.
 const CALLS: &str = "trace=%file,%desc,%process,%net,futex,?clock_nanosleep,?nanosleep,?io_uring_enter,?io_uring_setup";
 
-/// With children, paths of descriptors, no data and no signals.
-const OPTIONS: [&str; 8] = ["-f", "-y", "-q", "-s", "0", "-e", "signal=none", "-e"];
+/// With children, paths of descriptors, times, no data and no signals.
+const OPTIONS: [&str; 10] = [
+    "-f",
+    "-y",
+    "-ttt",
+    "-T",
+    "-q",
+    "-s",
+    "0",
+    "-e",
+    "signal=none",
+    "-e",
+];
 
 /// Bytes of a trace, unless less room is free: many times what the largest recording needs.
 const MOST_TRACED: u64 = 4 << 30;

@@ -1,5 +1,5 @@
 //! The time that a program spends between its calls: its own time on tmpfs, without that of a replay there. strace's
-//! own times cannot tell it: strace takes several times as long.
+//! own times cannot tell it: strace takes several times as long. They tell only where most of it is.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use std::{
 use layermark_model::format_size;
 use layermark_probe::workloads::replay;
 use layermark_recording::{
-    Call, Entry, Recording,
+    Call, Entry, Recording, limits,
     strace::{self, TraceOf},
     words_of,
 };
@@ -30,6 +30,12 @@ const TMPFS: i64 = 0x0102_1994;
 const ROUNDS: usize = 5;
 /// Bytes of a page: what a file has of tmpfs is a multiple.
 const PAGE: u64 = 4096;
+/// How often the time that several tasks compute is tried, at most.
+const TRIES: usize = 6;
+/// It is right within this part.
+const NEAR: u64 = 50;
+/// From one try to the next it changes at most by this factor.
+const MOST_AT_ONCE: f64 = 4.0;
 /// After this time no further round is begun.
 const ENOUGH: Duration = Duration::from_secs(30);
 
@@ -44,6 +50,8 @@ pub struct Think {
     pub ns: u64,
     /// How far the rounds were from it at most, ns.
     pub spread_ns: u64,
+    /// What all tasks together compute in that time, ns; `None` if it is the same.
+    pub computing_ns: Option<u64>,
     pub words: String,
 }
 
@@ -156,11 +164,41 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
             dir = before.fresh()?;
         }
         let own = run.time_in(&dir.join(within))?;
-        let replayed = replay::replay(recording, &replays);
-        let replayed = replayed.map_err(|e| format!("a replay on tmpfs: {}", e.message))?;
-        rounds.push((own, Duration::from_nanos(replayed.elapsed_ns)));
+        rounds.push((own, replayed(recording, &replays, 0)?));
     }
-    between(&rounds)
+    let mut think = between(&rounds)?;
+    if recording.head.tasks > 1 {
+        think.computing_ns = Some(computing(think.ns, &mut |ns| {
+            Ok(replayed(recording, &replays, ns)?.as_nanos() as u64)
+        })?);
+    }
+    Ok(think)
+}
+
+/// A replay on tmpfs whose tasks compute for so long altogether.
+fn replayed(recording: &Recording, dir: &Path, think_ns: u64) -> Result<Duration, String> {
+    let replayed = replay::replay(recording, dir, think_ns);
+    let replayed = replayed.map_err(|e| format!("a replay on tmpfs: {}", e.message))?;
+    Ok(Duration::from_nanos(replayed.elapsed_ns))
+}
+
+/// How long several tasks have to compute so that a replay takes `think` longer than without: they do it at the same time,
+/// and while others wait for their calls. `replay` makes one and returns its time, ns.
+fn computing(
+    think: u64,
+    replay: &mut dyn FnMut(u64) -> Result<u64, String>,
+) -> Result<u64, String> {
+    let calls = replay(0)?;
+    let mut computing = think;
+    for _ in 0..TRIES {
+        let longer = replay(computing)?.saturating_sub(calls).max(1);
+        if longer.abs_diff(think) <= think / NEAR {
+            break;
+        }
+        let scale = (think as f64 / longer as f64).clamp(1.0 / MOST_AT_ONCE, MOST_AT_ONCE);
+        computing = (computing as f64 * scale) as u64;
+    }
+    Ok(computing.min(limits::THINK_NS))
 }
 
 /// Whether a word has the path `root` or one below it, also behind other text, such as `--dir=`.
@@ -191,6 +229,7 @@ fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
     let spread = Duration::from_nanos(rounds.iter().map(off).max().unwrap_or(0));
     let seen = format!("±{} in {} rounds", shown(spread), rounds.len());
     Ok(Think {
+        computing_ns: None,
         ns: think.as_nanos() as u64,
         spread_ns: spread.as_nanos() as u64,
         words: format!("{} ({seen}): {taken}", shown(think)),
@@ -303,13 +342,31 @@ fn escaped(path: &[u8]) -> Vec<u8> {
 
 /// Whether a line of a trace reads something from standard input, which is this file.
 fn takes(line: &[u8], input: &[u8]) -> bool {
-    let line = line.trim_ascii_end();
+    let line = without_time(line.trim_ascii_end());
     let of = [&b"(0<"[..], input].concat();
     let reads = [&b" read"[..], b" pread"].iter().any(|call| {
         let at = line.windows(call.len()).position(|found| found == *call);
         at.is_some_and(|at| line[at..].windows(of.len()).any(|found| found == of))
     });
     reads && !line.ends_with(b" = 0")
+}
+
+/// A line without the time that the call took.
+fn without_time(line: &[u8]) -> &[u8] {
+    let at = line.iter().rposition(|byte| *byte == b'<');
+    let Some((before, time)) = at.map(|at| line.split_at(at)) else {
+        return line;
+    };
+    let is_time = time.len() > 2
+        && time.ends_with(b">")
+        && time[1..time.len() - 1]
+            .iter()
+            .all(|b| b.is_ascii_digit() || *b == b'.');
+    if is_time {
+        before.trim_ascii_end()
+    } else {
+        line
+    }
 }
 
 /// Whether a line of a trace has a path below `root`, in quotes or as the path of a descriptor.
@@ -384,6 +441,12 @@ mod tests {
         ));
         assert!(takes("7 read(0</dev/pts/0>,  <unfinished ...>\n"));
         assert!(!takes("7 read(0</dev/pts/0>, \"\", 100) = 0\n"));
+        assert!(!takes(
+            "7 1.2 read(0</dev/pts/0>, \"\", 100) = 0 <0.000012>\n"
+        ));
+        assert!(takes(
+            "7 1.2 read(0</dev/pts/0>, \"\", 100) = 5 <0.000012>\n"
+        ));
         assert!(
             !takes("7 read(0<pipe:[7]>, \"\"..., 100) = 5\n"),
             "of another process"
@@ -440,6 +503,19 @@ mod tests {
             why,
             "on tmpfs the program takes 2.0 ms and its calls 3.0 ms, which is more"
         );
+    }
+
+    #[test]
+    fn tasks_compute_as_long_as_makes_the_time_of_the_program() {
+        // Two tasks that compute at once, behind 5 ms of calls.
+        let two = |ns: u64| Ok(5_000_000 + ns / 2);
+        let found = computing(40_000_000, &mut { two }).unwrap();
+        assert!(found.abs_diff(80_000_000) < 2_000_000, "{found}");
+        // A time that hardly depends on it does not lead astray.
+        let found = computing(40_000_000, &mut |_| Ok(5_000_000)).unwrap();
+        assert!(found <= limits::THINK_NS, "{found}");
+        let why = computing(1, &mut |_| Err("no".into())).unwrap_err();
+        assert_eq!(why, "no");
     }
 
     #[test]

@@ -44,12 +44,13 @@ pub struct Replayed {
     pub after: String,
 }
 
-/// Makes the tree of a recording in an empty directory of the caller, replays it once, and removes the tree.
+/// Makes the tree of a recording in an empty directory of the caller, replays it once, and removes the tree. Its tasks
+/// compute for `think_ns` altogether.
 ///
 /// # Errors
 /// If the tree cannot be made, or a call ends in another way than it was recorded: the error names it.
-pub fn replay(recording: &Recording, dir: &Path) -> Result<Replayed, ProbeError> {
-    let mut replayer = Replayer::new(recording, dir.to_owned(), 1)?;
+pub fn replay(recording: &Recording, dir: &Path, think_ns: u64) -> Result<Replayed, ProbeError> {
+    let mut replayer = Replayer::new(recording, dir.to_owned(), 1, think_ns)?;
     let done = replayer.renew().and_then(|()| {
         let replay = replayer.run(&mut || {})?;
         Ok(Replayed {
@@ -64,9 +65,14 @@ pub fn replay(recording: &Recording, dir: &Path) -> Result<Replayed, ProbeError>
 }
 
 impl Replayer {
-    /// Nothing is made yet.
-    pub fn new(recording: &Recording, dir: PathBuf, seed: u64) -> Result<Self, ProbeError> {
-        let trace = Trace::new(recording)?;
+    /// Nothing is made yet. Its tasks compute for `think_ns` altogether.
+    pub fn new(
+        recording: &Recording,
+        dir: PathBuf,
+        seed: u64,
+        think_ns: u64,
+    ) -> Result<Self, ProbeError> {
+        let trace = Trace::new(recording, think_ns)?;
         let largest = trace.buffers.iter().max().copied().unwrap_or(0) as usize;
         let sizes = trace.buffers.iter().zip(&trace.lists);
         let buffers = sizes.map(|(bytes, entries)| Buffers {

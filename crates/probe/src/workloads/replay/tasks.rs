@@ -1,7 +1,7 @@
 //! A replay: a thread for each task, and the order between them.
 
 use std::{
-    io,
+    hint, io,
     sync::atomic::{AtomicU32, Ordering},
     thread,
 };
@@ -140,6 +140,18 @@ fn watch(left: &AtomicU32, beat: &mut dyn FnMut()) {
     }
 }
 
+/// Computes until this time, as the program does there: a server that is asked now and then is slower than one that is
+/// asked all the time. Returns the time.
+fn compute(until: u64) -> u64 {
+    loop {
+        let now = monotonic_ns();
+        if now >= until {
+            return now;
+        }
+        hint::spin_loop();
+    }
+}
+
 /// What one task took.
 struct TaskPart {
     begun: u64,
@@ -185,6 +197,9 @@ impl TaskPart {
                 let after = monotonic_ns();
                 self.waited_ns += after - now;
                 now = after;
+            }
+            if ready.think_ns > 0 {
+                now = compute(now.saturating_add(ready.think_ns));
             }
             let outcome = site.call(ready, trace, buffers);
             let after = monotonic_ns();

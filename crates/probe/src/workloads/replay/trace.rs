@@ -12,6 +12,8 @@ pub struct ReadyCall {
     pub call: Call,
     /// Of `open`.
     pub flags: OFlags,
+    /// How long its task computes before it, ns.
+    pub think_ns: u64,
     /// Path of the file of calls on attributes, which have no variant that takes a descriptor. Set for each tree.
     pub whole: Option<CString>,
 }
@@ -31,8 +33,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A recording that was checked.
-    pub fn new(recording: &Recording) -> Result<Self, ProbeError> {
+    /// A recording that was checked. Its tasks compute for `think_ns` altogether.
+    pub fn new(recording: &Recording, think_ns: u64) -> Result<Self, ProbeError> {
         let names = recording
             .names
             .iter()
@@ -40,15 +42,26 @@ impl Trace {
         let names = names.collect::<Result<_, _>>();
         let names =
             names.map_err(|_| ProbeError::new("the recording has a name with a zero byte"))?;
-        let calls = recording.calls.iter().map(|call| ReadyCall {
-            call: call.clone(),
-            flags: if call.kind == CallKind::Open {
-                open_flags(call.a)
-            } else {
-                OFlags::empty()
-            },
-            whole: None,
-        });
+        let all: u64 = recording.calls.iter().map(|call| u64::from(call.gap)).sum();
+        let calls = recording
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(number, call)| ReadyCall {
+                call: call.clone(),
+                // Where it is not known, all of it comes first.
+                think_ns: match all {
+                    0 if number == 0 => think_ns,
+                    0 => 0,
+                    all => (u128::from(think_ns) * u128::from(call.gap) / u128::from(all)) as u64,
+                },
+                flags: if call.kind == CallKind::Open {
+                    open_flags(call.a)
+                } else {
+                    OFlags::empty()
+                },
+                whole: None,
+            });
         Ok(Self {
             calls: calls.collect(),
             by_task: Pending::new(&recording.calls, recording.head.tasks as usize).by_task,

@@ -42,7 +42,10 @@ impl ReplayWork {
         recording: &Recording,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let mut replayer = Replayer::new(recording, dir.to_owned(), context.seed)?;
+        // Nothing if the calls alone are on the clock.
+        let computing = recording.head.computing_ns.filter(|_| p.think_ns > 0);
+        let computing = computing.unwrap_or(p.think_ns);
+        let mut replayer = Replayer::new(recording, dir.to_owned(), context.seed, computing)?;
         replayer.renew()?;
         context.sync(dir)?;
         Ok(Self {
@@ -106,13 +109,14 @@ impl ReplayWork {
             all.get(all.len() / 2).copied().unwrap_or(0) as f64 / 1e3
         };
         let mut values = FigureValues::default();
-        let replayed = median(&|r| r.elapsed_ns);
+        let think_ns = self.p.think_ns;
+        let replayed = median(&|r| r.elapsed_ns.saturating_sub(think_ns));
         let in_calls = median(&|r| r.kind_ns.iter().sum());
         values.set(figures::REPLAYED, replayed);
         values.set(figures::IN_CALLS, in_calls);
         values.set(figures::WAITED, median(&|r| r.waited_ns));
-        if self.p.think_ns > 0 {
-            let think = self.p.think_ns as f64 / 1e3;
+        if think_ns > 0 {
+            let think = think_ns as f64 / 1e3;
             values.set(figures::THINK, think / (think + replayed));
         }
         let kinds = KINDS.map(|kind| (kind.id(), median(&|r| r.kind_ns[kind as usize])));
@@ -158,8 +162,7 @@ impl Work for ReplayWork {
         used.count(trial);
         let turn = Turn {
             round: ask.round,
-            // The program's own time is the same in every layer.
-            elapsed_ns: replay.elapsed_ns + self.p.think_ns,
+            elapsed_ns: replay.elapsed_ns,
             ops: 1,
             bytes: replay.bytes,
             ..Turn::default()
