@@ -86,11 +86,11 @@ impl Cuts {
     /// Nobody looked after any cut, or tried to.
     fn is_empty(&self) -> bool {
         let writers = self.writers.iter();
-        let writers = writers.map(|c| c.cuts + c.unrecovered + c.unjudged);
+        let writers = writers.map(|c| c.cuts + c.unseen.count());
         let programs = self.programs.iter();
-        let programs = programs.map(|c| c.cuts + c.unrecovered + c.unjudged + c.unchecked);
+        let programs = programs.map(|c| c.cuts + c.unseen.count() + c.unchecked);
         let sequences = self.sequences.iter();
-        let sequences = sequences.map(|c| c.cuts + c.unrecovered + c.unjudged);
+        let sequences = sequences.map(|c| c.cuts + c.unseen.count());
         writers.chain(programs).chain(sequences).sum::<u64>() == 0
     }
 }
@@ -225,9 +225,12 @@ impl Cutter<'_> {
     /// The run ended before this layer.
     fn not_begun(&self) -> Cuts {
         let mut cuts = self.uncut(NOT_BEGUN);
-        cuts.writers.iter_mut().for_each(|t| t.not_begun = true);
-        cuts.programs.iter_mut().for_each(|c| c.not_begun = true);
-        cuts.sequences.iter_mut().for_each(|c| c.not_begun = true);
+        let writers = cuts.writers.iter_mut().map(|c| &mut c.unseen);
+        let programs = cuts.programs.iter_mut().map(|c| &mut c.unseen);
+        let sequences = cuts.sequences.iter_mut().map(|c| &mut c.unseen);
+        for unseen in writers.chain(programs).chain(sequences) {
+            unseen.not_begun = true;
+        }
         cuts
     }
 
@@ -359,10 +362,8 @@ mod tests {
             sequences: vec![SequenceCut::default()],
         };
         assert!(cuts.is_empty());
-        let unjudged = WitnessTrial {
-            unjudged: 1,
-            ..written()
-        };
+        let mut unjudged = written();
+        unjudged.unseen.add_unjudged("no memory".into());
         let tried = Cuts {
             writers: vec![written(), unjudged],
             ..cuts.clone()

@@ -9,12 +9,15 @@ use layermark_layers::{
 };
 use layermark_model::{
     protocol::{CheckJob, FromProbe, ProgramAsk, ProgramDid, ToProbe},
-    witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, NOT_BEGUN, ProgramCut, judge_items},
+    witness::{
+        AckedItem, CutProgram, ItemCheck, MOST_ITEMS, NOT_BEGUN, ProgramCut, UnseenCuts,
+        judge_items,
+    },
 };
 
 use layermark_probe::witness;
 
-use super::{CutDisk, Cutter, flush_all, states};
+use super::{CutDisk, Cutter, after_cut::add_unseen, flush_all, states};
 use crate::{
     execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
     machine,
@@ -283,14 +286,7 @@ impl Cutter<'_> {
                 match said {
                     Ok(Ok(said)) => run.cut.add(log, &said, run.started_ms),
                     Ok(Err(why)) => run.cut.add_failed(why),
-                    Err(why) if why.of_host => {
-                        run.cut.unjudged += 1;
-                        run.cut.unjudged_why.get_or_insert(why.reason);
-                    }
-                    Err(why) => {
-                        run.cut.unrecovered += 1;
-                        run.cut.unrecovered_why.get_or_insert(why.reason);
-                    }
+                    Err(why) => add_unseen(&mut run.cut.unseen, why),
                 }
             }
             run.cut
@@ -334,7 +330,10 @@ fn not_begun(cut: &mut ProgramCut) {
         control: cut.control,
         named: cut.named,
         uncut: Some(NOT_BEGUN.into()),
-        not_begun: true,
+        unseen: UnseenCuts {
+            not_begun: true,
+            ..UnseenCuts::default()
+        },
         ..ProgramCut::default()
     };
 }
@@ -375,7 +374,7 @@ mod tests {
             ..ProgramCut::default()
         };
         not_begun(&mut cut);
-        assert!(cut.not_begun && cut.named);
+        assert!(cut.unseen.not_begun && cut.named);
         assert_eq!(cut.uncut.as_deref(), Some(NOT_BEGUN));
         assert_eq!(
             (&*cut.layer, &*cut.program, cut.items),

@@ -13,7 +13,9 @@ use layermark_model::{
 use layermark_probe::witness::{self, Writer};
 
 use super::{
-    CutDisk, Cutter, RECORD, flush_all,
+    CutDisk, Cutter, RECORD,
+    after_cut::add_unseen,
+    flush_all,
     program::ProgramRun,
     sequences::SequenceRuns,
     stack::{self, Stack},
@@ -314,16 +316,7 @@ fn add_cut(
                 let checked = witness::judge(writing.writer, writing.job.run, log, &surveys[at]);
                 trial.add(&checked, log, written.started_ms);
             }
-            Err(why) if why.of_host => {
-                trial.unjudged += 1;
-                trial.unjudged_why.get_or_insert_with(|| why.reason.clone());
-            }
-            Err(why) => {
-                trial.unrecovered += 1;
-                trial
-                    .unrecovered_why
-                    .get_or_insert_with(|| why.reason.clone());
-            }
+            Err(why) => add_unseen(&mut trial.unseen, why.clone()),
         }
     }
 }
