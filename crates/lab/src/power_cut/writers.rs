@@ -19,15 +19,13 @@ use super::{
     program::ProgramRun,
     sequences::SequenceRuns,
     stack::{self, Stack},
+    stand::AT_A_TIME,
     states,
 };
 use crate::{
     execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
     machine,
 };
-
-/// Cuts whose surveys are held in memory at a time.
-const AT_A_TIME: usize = 64;
 
 /// A writer, its job, and the records that were acknowledged, each with how much of the disk's log there
 /// was then.

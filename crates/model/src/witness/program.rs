@@ -37,6 +37,10 @@ pub struct CutProgram {
     /// How long it works before it is killed, ms.
     #[serde(default = "default_time")]
     pub time_ms: u64,
+    /// Several of its checks may be under way at a time, each after another cut and in a directory of its own: they share
+    /// no port, no socket and no file outside `$TMPDIR`, which is another one for each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel_checks: bool,
 }
 
 fn default_time() -> u64 {

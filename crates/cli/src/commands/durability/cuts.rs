@@ -307,6 +307,7 @@ mod tests {
             ack: CutProgram::ACK.into(),
             promises: Promise::Kept,
             time_ms: CutProgram::TIME_MS,
+            parallel_checks: false,
         };
         let whole = PowerCuts {
             dir: "/".into(),

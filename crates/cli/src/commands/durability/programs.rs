@@ -75,6 +75,7 @@ impl ProgramArgs {
                 ack,
                 time_ms,
                 promises: Promise::Kept,
+                parallel_checks: false,
             });
         } else if self.presets.is_empty() && self.time.is_some() {
             return Err(Failure::usage("`--time` is for a program").hint(BOTH));
