@@ -165,6 +165,18 @@ fn what_is_asked_for_wrongly_is_refused() {
     );
     assert!(refused(&["--time", "1s"]).contains("`--time` is for a program"));
     assert!(refused(&["--preset", "nothing"]).contains("sqlite"));
+    let only = refused(&["--preset", "rename", "--only", "rename, directory"]);
+    assert!(
+        only.contains("`--only` = rename, directory: not a program of the presets")
+            && only.contains("hint: did you mean `rename, directory flushed`?"),
+        "{only}"
+    );
+    assert!(refused(&["--only", "x"]).contains("`--preset` is missing"));
+    let both = refused(&["--run", "x", "--check", "x", "--only", "x"]);
+    assert!(
+        both.contains("`--run`") && both.contains("`--only`"),
+        "{both}"
+    );
     let none = refused(&["--cuts", "0", "--run", "x", "--check", "x"]);
     assert!(none.contains("`--cuts 0`"), "{none}");
 }

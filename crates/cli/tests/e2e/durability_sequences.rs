@@ -176,6 +176,16 @@ fn the_reproducer_of_a_loss_shows_it_by_itself() {
         "{}",
         refused.stderr
     );
+    // A layer that is not there was written into the script.
+    let known = "append a/f; fsync a/f";
+    Lm::new()
+        .args(["durability", "reproducer", known, "-l", "fuze"])
+        .run()
+        .fails(2, &["unknown layer `fuze`", "did you mean `fuse`"]);
+    Lm::new()
+        .args(["durability", "reproducer", "create a/g"])
+        .run()
+        .fails(2, &["`SEQUENCE` = create a/g", "durability reproducer '"]);
     // Nothing could be seen to be lost by it.
     let refused = Lm::new()
         .args(["durability", "reproducer", "link a/f b/g; fdatasync b/g"])

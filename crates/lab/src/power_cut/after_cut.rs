@@ -6,6 +6,7 @@ use layermark_layers::{
     Undo,
     volatile::{Choice, Recovery, recover},
 };
+use layermark_model::witness::UnseenCuts;
 
 use super::{CutDisk, Cutter, Stand, states::State};
 use crate::execute::layer_failure::LayerFailure;
@@ -32,6 +33,15 @@ impl Cutter<'_> {
         let was_full = room.look() != begun;
         undo.run();
         judged(seen, was_full, state.1)
+    }
+}
+
+/// Counts a cut that nobody could look after: the layer's fault, or not.
+pub(super) fn add_unseen(unseen: &mut UnseenCuts, why: LayerFailure) {
+    if why.of_host {
+        unseen.add_unjudged(why.reason);
+    } else {
+        unseen.add_unrecovered(why.reason);
     }
 }
 

@@ -9,12 +9,15 @@ use layermark_layers::{
 };
 use layermark_model::{
     protocol::{CheckJob, FromProbe, ProgramAsk, ProgramDid, ToProbe},
-    witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, NOT_BEGUN, ProgramCut, judge_items},
+    witness::{
+        AckedItem, CutProgram, ItemCheck, MOST_ITEMS, NOT_BEGUN, ProgramCut, UnseenCuts,
+        judge_items,
+    },
 };
 
 use layermark_probe::witness;
 
-use super::{CutDisk, Cutter, flush_all, states};
+use super::{CutDisk, Cutter, Stand, after_cut::add_unseen, flush_all, stand::AT_A_TIME, states};
 use crate::{
     execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
     machine,
@@ -244,58 +247,63 @@ impl Cutter<'_> {
 
     /// Cuts the power at moments while each program worked, and runs its check after each.
     pub(super) fn cut_programs(&self, disk: &CutDisk, runs: Vec<ProgramRun>) -> Vec<ProgramCut> {
-        let of = |mut run: ProgramRun| {
-            if run.cut.uncut.is_some() {
-                return run.cut;
-            }
-            if self.stop.is_ending() {
-                not_begun(&mut run.cut);
-                return run.cut;
-            }
-            let Some(first) = run.marks.first() else {
-                return run.cut;
-            };
-            let settled = disk.settled(*first);
-            let disk = settled.as_ref().unwrap_or(disk);
-            let journal = disk.history.journal();
-            // From the first item on: before it nothing was acknowledged that could be lost.
-            let range = (journal.point(*first), journal.point(run.end));
-            let step = run.marks.len().div_ceil(AFTER_ACKNOWLEDGEMENTS).max(1);
-            let after = run.marks.iter().rev().step_by(step);
-            let after: Vec<usize> = after.map(|mark| journal.point(*mark)).collect();
-            let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
-            for state in states::drawn(seed ^ run.number as u64, cuts, range, after, journal) {
-                if self.stop.is_ending() {
-                    break;
-                }
-                let before = journal.mark(state.0);
-                let acknowledged = run.marks.partition_point(|mark| *mark <= before);
-                let log = &run.log[..acknowledged];
-                // One at a time: a check may start a server, and not two of it.
-                let said = disk.alone(|stand| {
-                    self.after_cut(disk, stand, state, |dir, undo| {
-                        self.survived(run.number, dir, log, undo)
-                    })
-                });
-                if said.is_err() && self.stop.is_ending() {
-                    break;
-                }
-                match said {
-                    Ok(Ok(said)) => run.cut.add(log, &said, run.started_ms),
-                    Ok(Err(why)) => run.cut.add_failed(why),
-                    Err(why) if why.of_host => {
-                        run.cut.unjudged += 1;
-                        run.cut.unjudged_why.get_or_insert(why.reason);
-                    }
-                    Err(why) => {
-                        run.cut.unrecovered += 1;
-                        run.cut.unrecovered_why.get_or_insert(why.reason);
-                    }
-                }
-            }
-            run.cut
+        let cut = |run| self.cut_program(disk, run);
+        runs.into_iter().map(cut).collect()
+    }
+
+    fn cut_program(&self, disk: &CutDisk, mut run: ProgramRun) -> ProgramCut {
+        if run.cut.uncut.is_some() {
+            return run.cut;
+        }
+        if self.stop.is_ending() {
+            not_begun(&mut run.cut);
+            return run.cut;
+        }
+        let Some(first) = run.marks.first() else {
+            return run.cut;
         };
-        runs.into_iter().map(of).collect()
+        let settled = disk.settled(*first);
+        let disk = settled.as_ref().unwrap_or(disk);
+        let journal = disk.history.journal();
+        // From the first item on: before it nothing was acknowledged that could be lost.
+        let range = (journal.point(*first), journal.point(run.end));
+        let step = run.marks.len().div_ceil(AFTER_ACKNOWLEDGEMENTS).max(1);
+        let after = run.marks.iter().rev().step_by(step);
+        let after: Vec<usize> = after.map(|mark| journal.point(*mark)).collect();
+        let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
+        let states = states::drawn(seed ^ run.number as u64, cuts, range, after, journal);
+        for states in states.chunks(AT_A_TIME) {
+            let acknowledged = |at: usize| {
+                let before = journal.mark(states[at].0);
+                run.marks.partition_point(|mark| *mark <= before)
+            };
+            let look = |at: usize, stand: &Stand| {
+                if self.stop.is_ending() {
+                    return None;
+                }
+                let log = &run.log[..acknowledged(at)];
+                let said = self.after_cut(disk, stand, states[at], |dir, undo| {
+                    self.survived(run.number, dir, log, undo)
+                });
+                // It was cut off.
+                (said.is_ok() || !self.stop.is_ending()).then_some(said)
+            };
+            let said = if self.request.programs[run.number].parallel_checks {
+                disk.side_by_side(states.len(), look)
+            } else {
+                disk.one_by_one(states.len(), look)
+            };
+            for (at, said) in said.into_iter().enumerate() {
+                let log = &run.log[..acknowledged(at)];
+                match said {
+                    None => {}
+                    Some(Ok(Ok(said))) => run.cut.add(log, &said, run.started_ms),
+                    Some(Ok(Err(why))) => run.cut.add_failed(why),
+                    Some(Err(why)) => add_unseen(&mut run.cut.unseen, why),
+                }
+            }
+        }
+        run.cut
     }
 
     /// Sets the layer up on what is in its directory, and runs a program's check there.
@@ -334,7 +342,10 @@ fn not_begun(cut: &mut ProgramCut) {
         control: cut.control,
         named: cut.named,
         uncut: Some(NOT_BEGUN.into()),
-        not_begun: true,
+        unseen: UnseenCuts {
+            not_begun: true,
+            ..UnseenCuts::default()
+        },
         ..ProgramCut::default()
     };
 }
@@ -375,7 +386,7 @@ mod tests {
             ..ProgramCut::default()
         };
         not_begun(&mut cut);
-        assert!(cut.not_begun && cut.named);
+        assert!(cut.unseen.not_begun && cut.named);
         assert_eq!(cut.uncut.as_deref(), Some(NOT_BEGUN));
         assert_eq!(
             (&*cut.layer, &*cut.program, cut.items),

@@ -11,14 +11,14 @@ use layermark_model::{
     PlanSequences,
     protocol::{FromProbe, SequenceAsk, SequenceDid, ToProbe},
     witness::{
-        NOT_BEGUN, SequenceCut,
+        NOT_BEGUN, SequenceCut, UnseenCuts,
         sequence::{Basis, LostSequence, Moment, Oracle, Seen, Sequence, SequenceState},
     },
 };
 use rand::{SeedableRng, seq::index};
 use rand_chacha::ChaCha8Rng;
 
-use super::{CutDisk, Cutter, PowerCuts, Stand, flush_all, states};
+use super::{CutDisk, Cutter, PowerCuts, Stand, after_cut::add_unseen, flush_all, states};
 use crate::execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session};
 
 /// The directory of their directories.
@@ -44,10 +44,7 @@ struct CutResult {
     /// All were tried, or one took what POSIX promises.
     is_whole: bool,
     cuts: u64,
-    unrecovered: u64,
-    unrecovered_why: Option<String>,
-    unjudged: u64,
-    unjudged_why: Option<String>,
+    unseen: UnseenCuts,
     /// The first cut that took what POSIX promises, or else the first that took anything.
     lost: Option<LostSequence>,
 }
@@ -246,14 +243,7 @@ impl Cutter<'_> {
         });
         for result in results.into_iter().flatten() {
             cut.cuts += result.cuts;
-            cut.unrecovered += result.unrecovered;
-            if let Some(why) = result.unrecovered_why {
-                cut.unrecovered_why.get_or_insert(why);
-            }
-            cut.unjudged += result.unjudged;
-            if let Some(why) = result.unjudged_why {
-                cut.unjudged_why.get_or_insert(why);
-            }
+            cut.unseen.add(result.unseen);
             cut.sequences += u64::from(result.is_whole);
             // What was lost is lost, though further cuts were left out.
             cut.lost.extend(result.lost);
@@ -262,10 +252,10 @@ impl Cutter<'_> {
         cut.unfinished = asked.saturating_sub(cut.sequences + cut.left_out);
         cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         cut.smallest = smallest(&cut.lost).cloned();
-        let tried = cut.cuts + cut.unrecovered + cut.unjudged;
+        let tried = cut.cuts + cut.unseen.count();
         if self.stop.is_ending() && tried == 0 && cut.unfinished > 0 && cut.uncut.is_none() {
             cut.uncut = Some(NOT_BEGUN.into());
-            cut.not_begun = true;
+            cut.unseen.not_begun = true;
         }
         cut
     }
@@ -300,14 +290,8 @@ impl Cutter<'_> {
                 Ok(seen) => seen,
                 // It was cut off.
                 Err(_) if self.stop.at_once() => return result,
-                Err(why) if why.of_host => {
-                    result.unjudged += 1;
-                    result.unjudged_why.get_or_insert(why.reason);
-                    continue;
-                }
                 Err(why) => {
-                    result.unrecovered += 1;
-                    result.unrecovered_why.get_or_insert(why.reason);
+                    add_unseen(&mut result.unseen, why);
                     continue;
                 }
             };

@@ -18,6 +18,9 @@ const FOR_EACH_CPU: usize = 2;
 /// Most stands: each holds an image in memory.
 const MOST: usize = 8;
 
+/// Cuts whose results are held in memory at a time.
+pub(super) const AT_A_TIME: usize = 64;
+
 /// Less room than this is none, bytes: a file system writes its journal again when it is mounted.
 const LEAST_ROOM: u64 = 1 << 20;
 
@@ -121,9 +124,10 @@ impl CutDisk {
         }
     }
 
-    /// What `work` makes of one disk, alone.
-    pub(super) fn alone<T>(&self, work: impl FnOnce(&Stand) -> T) -> T {
-        work(&self.stand(0))
+    /// What `work` makes of each number below `n`, one after the other.
+    pub(super) fn one_by_one<T>(&self, n: usize, work: impl Fn(usize, &Stand) -> T) -> Vec<T> {
+        let stand = self.stand(0);
+        (0..n).map(|at| work(at, &stand)).collect()
     }
 
     /// What `work` makes of each number below `n`, in their order. Several are at work at a time.

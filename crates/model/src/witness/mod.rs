@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod check;
 mod program;
 pub mod sequence;
+mod unseen;
 
 pub use check::{Asked, check};
 pub use program::{
@@ -14,6 +15,7 @@ pub use program::{
     ProgramCut, Promise, judge_items,
 };
 pub use sequence::SequenceCut;
+pub use unseen::UnseenCuts;
 
 /// Why power cuts have no result that the run ended before.
 pub const NOT_BEGUN: &str = "not begun before the run ended";
@@ -244,21 +246,9 @@ pub struct WitnessTrial {
     pub cuts: u64,
     /// Of these, cuts after which something acknowledged was lost or damaged.
     pub losing: u64,
-    /// Power cuts after which the layer could not be set up again; not in `cuts`.
-    #[serde(default)]
-    pub unrecovered: u64,
-    /// What failed after the first of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unrecovered_why: Option<String>,
-    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
-    #[serde(default, skip_serializing_if = "crate::witness::is_zero")]
-    pub unjudged: u64,
-    /// The first of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub not_begun: bool,
+    /// Cuts of which nothing was seen.
+    #[serde(flatten)]
+    pub unseen: UnseenCuts,
     /// Why no power was cut; then there is one such trial for the layer, without a writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncut: Option<String>,
@@ -409,12 +399,6 @@ impl LostRecord {
             timeline: log[around].iter().map(row).collect(),
         }
     }
-}
-
-/// Runs that were stored before such a count have none.
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WitnessControl;
+use super::{UnseenCuts, WitnessControl};
 
 /// Most items that a program acknowledges before it is stopped.
 pub const MOST_ITEMS: u64 = 10_000;
@@ -37,6 +37,10 @@ pub struct CutProgram {
     /// How long it works before it is killed, ms.
     #[serde(default = "default_time")]
     pub time_ms: u64,
+    /// Several of its checks may be under way at a time, each after another cut and in a directory of its own: they share
+    /// no port, no socket and no file outside `$TMPDIR`, which is another one for each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel_checks: bool,
 }
 
 fn default_time() -> u64 {
@@ -270,21 +274,9 @@ pub struct ProgramCut {
     pub cuts: u64,
     /// Of these, cuts after which something acknowledged was lost or damaged.
     pub losing: u64,
-    /// Power cuts after which the layer could not be set up again; not in `cuts`.
-    #[serde(default)]
-    pub unrecovered: u64,
-    /// What failed after the first of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unrecovered_why: Option<String>,
-    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
-    #[serde(default, skip_serializing_if = "crate::witness::is_zero")]
-    pub unjudged: u64,
-    /// The first of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub not_begun: bool,
+    /// Cuts of which nothing was seen.
+    #[serde(flatten)]
+    pub unseen: UnseenCuts,
     /// Power cuts after which the check failed, so that nothing is known; not in `cuts`.
     #[serde(default)]
     pub unchecked: u64,

@@ -73,10 +73,11 @@ impl Sum<'_> {
 pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
     let mut sum = Sum::default();
     for trial in trials.iter().filter(|t| t.layer == layer) {
+        let unseen = &trial.unseen;
         sum.records += trial.records;
         sum.cuts = sum.cuts.max(trial.cuts);
         sum.losing = sum.losing.max(trial.losing);
-        sum.unrecovered = sum.unrecovered.max(trial.unrecovered);
+        sum.unrecovered = sum.unrecovered.max(unseen.unrecovered);
         sum.flushes = sum.flushes.or(trial.flushes_below);
         sum.control = sum.control.or(trial.control);
         sum.named |= trial.named;
@@ -84,9 +85,9 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
         sum.error = sum.error.or(trial.error.as_deref());
         sum.closed = sum.closed.or(trial.closed.as_ref());
         sum.refused = sum.refused.or(trial.refused.as_deref());
-        sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
-        sum.unjudged = sum.unjudged.max(trial.unjudged);
-        sum.unjudged_why = sum.unjudged_why.or(trial.unjudged_why.as_deref());
+        sum.unrecovered_why = sum.unrecovered_why.or(unseen.unrecovered_why.as_deref());
+        sum.unjudged = sum.unjudged.max(unseen.unjudged);
+        sum.unjudged_why = sum.unjudged_why.or(unseen.unjudged_why.as_deref());
         if let Some(killed) = &trial.guest_killed {
             let lost = killed.lost.map(|n| sum.killed_lost.unwrap_or(0) + n);
             sum.killed_lost = lost.or(sum.killed_lost);
@@ -244,6 +245,7 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<PowerCuts<'_>> {
 #[cfg(test)]
 mod tests {
     use layermark_model::witness::{LostRecord, Outcome, WitnessFinding};
+    use layermark_testkit::sample::unseen;
 
     use super::*;
     use crate::words::said;
@@ -415,22 +417,20 @@ mod tests {
         };
         let of = |liar: WitnessTrial| {
             let all = [liar];
-            let unseen = unseen_liar(&all).is_some();
+            let is_unseen = unseen_liar(&all).is_some();
             let told = said(&controls(&all));
             let (_, told) = told.split_once("; ").unwrap();
-            (unseen, told.to_owned())
+            (is_unseen, told.to_owned())
         };
         let name = "`overlay:volatile` (lying)";
         let unjudged = WitnessTrial {
-            unjudged: 38,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (38, "no loop device")),
             ..liar.clone()
         };
         let why = "has no cut that is judged: 38 are not (no loop device)";
         assert_eq!(of(unjudged), (true, format!("{name} {why}")));
         let unrecovered = WitnessTrial {
-            unrecovered: 1,
-            unrecovered_why: Some("it lacks a key".into()),
+            unseen: unseen((1, "it lacks a key"), (0, "")),
             ..liar.clone()
         };
         let why = "could not be set up again after 1 cut (it lacks a key)";

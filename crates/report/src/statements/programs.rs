@@ -163,17 +163,16 @@ const MOST_AHEAD: f64 = 0.1;
 
 /// Why nothing is proved of a program that lost nothing. `control`: what its cuts in a lying layer leave open.
 fn open<'a>(cut: &'a ProgramCut, control: Option<Open<'a>>) -> Option<Open<'a>> {
-    let unseen = cut.unrecovered + cut.unchecked + cut.unjudged;
+    let unseen = cut.unseen.count() + cut.unchecked;
     if let Some(why) = &cut.uncut {
         return Some(Open::NotCut(why));
     }
     if cut.cuts == 0 {
-        let all = [&cut.unchecked_why, &cut.unrecovered_why, &cut.unjudged_why];
-        let why = all.into_iter().flatten().next();
+        let why = cut.unchecked_why.as_deref().or(cut.unseen.why());
         return Some(why.map_or(Open::Stopped, |why| Open::NotSeen {
-            unrecovered: cut.unrecovered,
+            unrecovered: cut.unseen.unrecovered,
             unchecked: cut.unchecked,
-            unjudged: cut.unjudged,
+            unjudged: cut.unseen.unjudged,
             why,
         }));
     }
@@ -212,6 +211,8 @@ fn blame(cuts: &[&ProgramCut], answer: &ProgramAnswer<'_>) -> Blame {
 
 #[cfg(test)]
 mod tests {
+    use layermark_testkit::sample::unseen;
+
     use super::*;
 
     fn cut(layer: &str, control: Option<WitnessControl>, losing: u64) -> ProgramCut {
@@ -310,15 +311,15 @@ mod tests {
         of(
             Open::Partly(4),
             ProgramCut {
-                unrecovered: 4,
+                unseen: unseen((4, ""), (0, "")),
                 ..fuse()
             },
         );
         of(Open::Stopped, ProgramCut { cuts: 0, ..fuse() });
-        let unseen = ProgramCut {
+        let not_seen = ProgramCut {
             cuts: 0,
             unchecked: 36,
-            unrecovered: 2,
+            unseen: unseen((2, ""), (0, "")),
             unchecked_why: Some("it crashed".into()),
             ..fuse()
         };
@@ -328,7 +329,7 @@ mod tests {
             unjudged: 0,
             why: "it crashed",
         };
-        of(why, unseen);
+        of(why, not_seen);
     }
 
     #[test]

@@ -116,8 +116,9 @@ pub fn answers(cuts: &[SequenceCut]) -> Vec<SequenceAnswer<'_>> {
 
 fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> SequenceAnswer<'a> {
     let posix = cut.losing(Basis::Posix);
-    let unjudged_why = cut.unjudged_why.as_deref().unwrap_or_default();
-    let open = match (&cut.uncut, &cut.unrecovered_why) {
+    let unseen = &cut.unseen;
+    let unjudged_why = unseen.unjudged_why.as_deref().unwrap_or_default();
+    let open = match (&cut.uncut, &unseen.unrecovered_why) {
         _ if posix > 0 && cut.control == Some(WitnessControl::Honest) => {
             Some(OpenSequences::IsHonest)
         }
@@ -126,15 +127,15 @@ fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> Sequ
         _ if posix > 0 => believed
             .filter(|open| matches!(open, OpenSequences::HonestLost(_) | OpenSequences::NoHonest)),
         (Some(why), _) => Some(OpenSequences::NotCut(why)),
-        (None, why) if cut.cuts == 0 => {
-            let why = why.as_deref().or(cut.unjudged_why.as_deref());
+        (None, _) if cut.cuts == 0 => {
+            let why = unseen.why();
             Some(OpenSequences::None(why.or(cut.left_out_why.as_deref())))
         }
-        (None, Some(why)) if cut.unrecovered > 0 => {
-            let unjudged = (cut.unjudged > 0).then_some((cut.unjudged, unjudged_why));
-            Some(OpenSequences::Partly(cut.unrecovered, why, unjudged))
+        (None, Some(why)) if unseen.unrecovered > 0 => {
+            let unjudged = (unseen.unjudged > 0).then_some((unseen.unjudged, unjudged_why));
+            Some(OpenSequences::Partly(unseen.unrecovered, why, unjudged))
         }
-        _ if cut.unjudged > 0 => Some(OpenSequences::Unjudged(cut.unjudged, unjudged_why)),
+        _ if unseen.unjudged > 0 => Some(OpenSequences::Unjudged(unseen.unjudged, unjudged_why)),
         _ if cut.unfinished > 0 => {
             let all = cut.sequences + cut.unfinished;
             Some(OpenSequences::Unfinished(cut.unfinished, all))
@@ -167,7 +168,7 @@ fn example(lost: &LostSequence, basis: Basis) -> Option<Example<'_>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use layermark_testkit::sample;
+    use layermark_testkit::sample::{self, unseen};
 
     use super::*;
 
@@ -315,23 +316,20 @@ pub(crate) mod tests {
         assert!(uncaught.contains("LiarLostNothing"), "{uncaught}");
         assert!(open(&[native(&[]), kept()]).contains("NoLiar"));
         let partly = SequenceCut {
-            unrecovered: 3,
-            unrecovered_why: Some("mount: broken".into()),
+            unseen: unseen((3, "mount: broken"), (0, "")),
             ..kept()
         };
         assert!(open(&[native(&[]), partly.clone(), liar(&[POSIX])]).contains("Partly(3"));
         // Those that are not judged were hidden by those after which nobody could look.
         let both = SequenceCut {
-            unjudged: 2,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((3, "mount: broken"), (2, "no loop device")),
             ..partly
         };
         let open_of = open(&[native(&[]), both, liar(&[POSIX])]);
         let words = "Partly(3, \"mount: broken\", Some((2, \"no loop device\")))";
         assert!(open_of.contains(words), "{open_of}");
         let unjudged = SequenceCut {
-            unjudged: 3,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (3, "no loop device")),
             ..kept()
         };
         let open_of = open(&[native(&[]), unjudged.clone(), liar(&[POSIX])]);

@@ -145,11 +145,11 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
     let cut: Vec<&WitnessTrial> = trials.iter().filter(|t| t.uncut.is_none()).collect();
     let shown = |o: &Outcome| *o == Outcome::Kept || cut.iter().any(|t| t.counts.contains_key(o));
     let outcomes: Vec<Outcome> = Outcome::ALL.into_iter().filter(shown).collect();
-    let not_judged = NotJudged::of(cut.iter().map(|t| t.unjudged));
+    let not_judged = NotJudged::of(cut.iter().map(|t| t.unseen.unjudged));
     let row = |t: &&WitnessTrial| {
         let mut row = vec![Cell::text(code(&t.layer)), Cell::text(t.writer.clone())];
-        row.extend([t.records, t.cuts, t.losing, t.unrecovered].map(Cell::count));
-        row.extend(not_judged.cell(t.unjudged));
+        row.extend([t.records, t.cuts, t.losing, t.unseen.unrecovered].map(Cell::count));
+        row.extend(not_judged.cell(t.unseen.unjudged));
         row.extend(
             outcomes
                 .iter()
@@ -228,7 +228,7 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
 #[cfg(test)]
 mod tests {
     use layermark_model::witness::{ClosedFiles, LostRecord, WitnessControl, WitnessFinding};
-    use layermark_testkit::sample::Sample;
+    use layermark_testkit::sample::{Sample, unseen};
 
     use super::*;
     use crate::{statements::cut_levels::LevelVerdict, types::Holds};
@@ -288,15 +288,14 @@ mod tests {
         assert!(verdict.holds() == Holds::No);
         assert_eq!(evidence.matches("clean unmount").count(), 1, "{evidence}");
         let not_always = WitnessTrial {
-            unrecovered: 1,
+            unseen: unseen((1, ""), (0, "")),
             ..trial.clone()
         };
         let (_, verdict, evidence) = level(not_always);
         assert_eq!(verdict, LevelVerdict::KeptWhereSetUp);
         assert!(evidence.contains(lost), "{evidence}");
         let partly = WitnessTrial {
-            unjudged: 3,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (3, "no loop device")),
             ..trial.clone()
         };
         let (_, verdict, evidence) = level(partly);
@@ -306,8 +305,7 @@ mod tests {
         assert!(evidence.contains(why), "{evidence}");
         let none = WitnessTrial {
             cuts: 0,
-            unjudged: 38,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (38, "no loop device")),
             ..trial.clone()
         };
         let (_, verdict, evidence) = level(none);
@@ -316,8 +314,7 @@ mod tests {
         assert_eq!(evidence, format!("{why}; {lost}"));
         let never = WitnessTrial {
             cuts: 0,
-            unrecovered: 38,
-            unrecovered_why: Some("it lacks a key".into()),
+            unseen: unseen((38, "it lacks a key"), (0, "")),
             ..trial
         };
         let (_, verdict, evidence) = level(never);
@@ -342,8 +339,7 @@ mod tests {
             layer: "overlay:volatile".into(),
             control: Some(WitnessControl::Liar),
             records: 500,
-            unjudged: 38,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (38, "no loop device")),
             ..WitnessTrial::default()
         };
         report.power_cuts = vec![kept.clone(), liar.clone()];

@@ -65,7 +65,7 @@ impl Report {
 }
 
 fn losses(cuts: &[ProgramCut]) -> DataTable {
-    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unjudged));
+    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unseen.unjudged));
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
@@ -74,13 +74,13 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
-        row.push(Cell::count(cut.unrecovered));
-        row.extend(not_judged.cell(cut.unjudged));
+        row.push(Cell::count(cut.unseen.unrecovered));
+        row.extend(not_judged.cell(cut.unseen.unjudged));
         row.extend([cut.unchecked, cut.lost_when_killed].map(Cell::count));
         let why = [
             &cut.uncut,
-            &cut.unrecovered_why,
-            &cut.unjudged_why,
+            &cut.unseen.unrecovered_why,
+            &cut.unseen.unjudged_why,
             &cut.unchecked_why,
             &cut.ended,
         ];

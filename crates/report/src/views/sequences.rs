@@ -63,7 +63,7 @@ impl Report {
 }
 
 fn sums(cuts: &[SequenceCut]) -> DataTable {
-    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unjudged));
+    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unseen.unjudged));
     let row = |cut: &SequenceCut| {
         let [posix, beyond] = [Basis::Posix, Basis::Linux].map(|basis| cut.losing(basis));
         let mut row = vec![Cell::text(code(&cut.layer))];
@@ -73,12 +73,12 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
             0 => Cell::text(""),
             ns => Cell::count((cut.cuts as f64 / (ns as f64 / 60e9)) as u64),
         });
-        row.push(Cell::count(cut.unrecovered));
-        row.extend(not_judged.cell(cut.unjudged));
+        row.push(Cell::count(cut.unseen.unrecovered));
+        row.extend(not_judged.cell(cut.unseen.unjudged));
         let why = [
             &cut.uncut,
-            &cut.unrecovered_why,
-            &cut.unjudged_why,
+            &cut.unseen.unrecovered_why,
+            &cut.unseen.unjudged_why,
             &cut.left_out_why,
         ];
         let why = why.into_iter().flatten().next().cloned();

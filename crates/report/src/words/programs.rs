@@ -160,6 +160,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use layermark_model::witness::{LossOrder, Promise, WitnessControl};
+    use layermark_testkit::sample::unseen;
 
     use super::*;
     use crate::{statements::programs::answers, words::said};
@@ -276,8 +277,7 @@ mod tests {
         };
         let unjudged = ProgramCut {
             cuts: 0,
-            unjudged: 8,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (8, "no loop device")),
             ..cut("loop:xfs", None)
         };
         let told = said(&answers(&[unjudged])[0]);

@@ -107,6 +107,7 @@ fn unjudged(n: u64, why: &str) -> Text {
 #[cfg(test)]
 mod tests {
     use layermark_model::witness::{SequenceCut, WitnessControl};
+    use layermark_testkit::sample::unseen;
 
     use crate::{
         statements::sequences::{
@@ -146,8 +147,7 @@ mod tests {
             "{beyond}"
         );
         let partly = SequenceCut {
-            unrecovered: 3,
-            unrecovered_why: Some("mount: broken".into()),
+            unseen: unseen((3, "mount: broken"), (0, "")),
             ..cut("fuse", None, &[])
         };
         assert_eq!(
@@ -155,10 +155,7 @@ mod tests {
             "what `fuse` keeps of sequences of operations is not proved: after 3 cuts nobody could look (mount: broken)"
         );
         let both = SequenceCut {
-            unrecovered: 3,
-            unrecovered_why: Some("mount: broken".into()),
-            unjudged: 2,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((3, "mount: broken"), (2, "no loop device")),
             ..cut("fuse", None, &[])
         };
         let told_of_both = told(both);
@@ -167,8 +164,7 @@ mod tests {
             "{told_of_both}"
         );
         let unjudged = SequenceCut {
-            unjudged: 1,
-            unjudged_why: Some("no loop device".into()),
+            unseen: unseen((0, ""), (1, "no loop device")),
             ..cut("fuse", None, &[])
         };
         assert_eq!(

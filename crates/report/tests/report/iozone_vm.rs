@@ -370,8 +370,8 @@ fn power_cuts_decide_which_layers_flush_honestly() {
 fn cuts_that_prove_nothing_leave_the_flushes_to_decide() {
     // A layer that was not set up again once is not acquitted.
     let report = cut_report(|trials| {
-        trials[1].unrecovered = 1;
-        trials[1].unrecovered_why = Some("it does not boot".into());
+        let why = "it does not boot".to_owned();
+        trials[1].unseen.add_unrecovered(why);
     });
     let ide = about(&report, "vm:disk=ide", "flushes honestly");
     let words = "8192 device flushes for 8192 syncs; power cuts say nothing: it does not boot";

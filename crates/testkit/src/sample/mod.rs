@@ -12,7 +12,7 @@ pub mod steps;
 
 pub use card::card;
 pub use launches::launches;
-pub use sequences::lost_sequence;
+pub use sequences::{lost_sequence, unseen};
 
 use std::sync::Arc;
 

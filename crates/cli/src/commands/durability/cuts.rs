@@ -76,9 +76,11 @@ pub fn are_left(run: &Run) -> bool {
 /// Whether a stored result says that cuts were not begun.
 pub fn some_not_begun(run: &Run) -> bool {
     run.layers.iter().map(|l| &l.facts).any(|facts| {
-        facts.power_cuts.iter().any(|cut| cut.not_begun)
-            || facts.program_cuts.iter().any(|cut| cut.not_begun)
-            || facts.sequence_cuts.iter().any(|cut| cut.not_begun)
+        let writers = facts.power_cuts.iter().map(|cut| &cut.unseen);
+        let programs = facts.program_cuts.iter().map(|cut| &cut.unseen);
+        let sequences = facts.sequence_cuts.iter().map(|cut| &cut.unseen);
+        let mut all = writers.chain(programs).chain(sequences);
+        all.any(|unseen| unseen.not_begun)
     })
 }
 
@@ -119,15 +121,15 @@ fn left(run: &Run, name: &str) -> Left {
     let of = |cut: &&WitnessTrial| cut.layer == name;
     let mut writers = facts().flat_map(|f| &f.power_cuts).filter(of);
     // Writers are first.
-    if writers.next().is_none_or(|cut| cut.not_begun) {
+    if writers.next().is_none_or(|cut| cut.unseen.not_begun) {
         return Left::All;
     }
     let sequences = facts().flat_map(|f| &f.sequence_cuts);
     let mut sequences = sequences.filter(|cut| cut.layer == name);
     let programs = facts().flat_map(|f| &f.program_cuts);
-    let programs = programs.filter(|cut| cut.layer == name && cut.not_begun);
+    let programs = programs.filter(|cut| cut.layer == name && cut.unseen.not_begun);
     let part = Part {
-        sequences: sequences.any(|cut| cut.not_begun),
+        sequences: sequences.any(|cut| cut.unseen.not_begun),
         programs: programs.map(|cut| cut.program.clone()).collect(),
     };
     if part.sequences || !part.programs.is_empty() {
@@ -149,13 +151,13 @@ fn forget_not_begun(run: &mut Run, cuts: &Cuts) {
         let facts = &mut layer.facts;
         facts
             .power_cuts
-            .retain(|cut| !(cut.not_begun && writers(&cut.layer)));
+            .retain(|cut| !(cut.unseen.not_begun && writers(&cut.layer)));
         facts
             .program_cuts
-            .retain(|cut| !(cut.not_begun && program(cut)));
+            .retain(|cut| !(cut.unseen.not_begun && program(cut)));
         facts
             .sequence_cuts
-            .retain(|cut| !(cut.not_begun && sequences(&cut.layer)));
+            .retain(|cut| !(cut.unseen.not_begun && sequences(&cut.layer)));
     }
 }
 
@@ -216,16 +218,25 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
 
 #[cfg(test)]
 mod tests {
-    use layermark_model::witness::{CutProgram, Promise, SequenceCut, sequence::Sequence};
+    use layermark_model::witness::{
+        CutProgram, Promise, SequenceCut, UnseenCuts, sequence::Sequence,
+    };
     use layermark_testkit::sample::Sample;
 
     use super::*;
+
+    fn begun(is_begun: bool) -> UnseenCuts {
+        UnseenCuts {
+            not_begun: !is_begun,
+            ..UnseenCuts::default()
+        }
+    }
 
     fn writers(not_begun: bool) -> Cuts {
         Cuts {
             writers: vec![WitnessTrial {
                 layer: "overlay:volatile".into(),
-                not_begun,
+                unseen: begun(!not_begun),
                 ..WitnessTrial::default()
             }],
             ..Cuts::default()
@@ -236,7 +247,7 @@ mod tests {
         ProgramCut {
             layer: "overlay:volatile".into(),
             program: name.into(),
-            not_begun,
+            unseen: begun(!not_begun),
             ..ProgramCut::default()
         }
     }
@@ -296,6 +307,7 @@ mod tests {
             ack: CutProgram::ACK.into(),
             promises: Promise::Kept,
             time_ms: CutProgram::TIME_MS,
+            parallel_checks: false,
         };
         let whole = PowerCuts {
             dir: "/".into(),
@@ -319,16 +331,16 @@ mod tests {
         add(&mut run, done);
         assert_eq!(left(&run, "overlay:volatile"), Left::Nothing);
         let rows = run.layers.iter().flat_map(|l| &l.facts.program_cuts);
-        let rows: Vec<(&str, bool)> = rows.map(|c| (&*c.program, c.not_begun)).collect();
+        let rows: Vec<(&str, bool)> = rows.map(|c| (&*c.program, c.unseen.not_begun)).collect();
         assert_eq!(rows, [("queue", false), ("db", false)]);
     }
 
     #[test]
     fn sequences_that_were_not_begun_are_left() {
         let (mut run, _) = Sample::default().build();
-        let sequences = |not_begun| SequenceCut {
+        let sequences = |not_begun: bool| SequenceCut {
             layer: "overlay:volatile".into(),
-            not_begun,
+            unseen: begun(!not_begun),
             ..SequenceCut::default()
         };
         let begun = Cuts {
@@ -360,7 +372,7 @@ mod tests {
         let own = layers(&run, &plan, &[]);
         for layer in own.into_iter().map(|l| l.name).chain(["bindfs".into()]) {
             let trial = WitnessTrial {
-                not_begun: layer == "bindfs",
+                unseen: begun(layer != "bindfs"),
                 layer,
                 ..WitnessTrial::default()
             };

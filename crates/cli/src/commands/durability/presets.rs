@@ -87,6 +87,8 @@ pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
         ack: CutProgram::ACK.into(),
         promises: variant.promises,
         time_ms,
+        // A server of theirs has its socket in its own `$TMPDIR`.
+        parallel_checks: true,
     };
     Ok(preset.variant.into_iter().map(of).collect())
 }
@@ -102,7 +104,7 @@ fn joined(parts: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, fs, io::Write as _, path::Path, process::Stdio};
 
     use super::*;
 
@@ -123,6 +125,88 @@ mod tests {
                     assert!(read.status.success(), "{}: {why}", variant.name);
                 }
             }
+        }
+    }
+
+    /// What the check of a preset prints in a directory for items 1 to 5, and its exit code.
+    fn checked(preset: &str, dir: &Path) -> (Vec<String>, Option<i32>) {
+        let preset = parsed(BTreeMap::from(FILES)[preset]).unwrap_or_else(|e| panic!("{e:?}"));
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", &joined(&[&preset.common, &preset.check])])
+            .current_dir(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut items = shell.stdin.take().expect("its input");
+        items.write_all(b"1\n2\n3\n4\n5\n").expect("items");
+        drop(items);
+        let said = shell.wait_with_output().expect("an answer");
+        let lines = String::from_utf8_lossy(&said.stdout);
+        (
+            lines.lines().map(str::to_owned).collect(),
+            said.status.code(),
+        )
+    }
+
+    /// Item 1 is whole, 2 is empty, 3 is absent, 4 has too much in it, and 5 is zeros.
+    #[test]
+    fn checks_of_files_name_what_is_lost_and_what_is_torn() {
+        let nothing = tempfile::tempdir().unwrap();
+        for preset in ["rename", "copy", "dpkg"] {
+            let (said, code) = checked(preset, nothing.path());
+            let all = ["lost 1", "lost 2", "lost 3", "lost 4", "lost 5"];
+            assert_eq!((said, code), (all.map(str::to_owned).to_vec(), Some(1)));
+        }
+        let contents = [
+            (1, "item 1\n"),
+            (2, ""),
+            (4, "item 4\nitem 4\n"),
+            (5, "\0\0\0\0\0\0\0"),
+        ];
+        let torn = ["torn 2", "lost 3", "torn 4", "torn 5"].map(str::to_owned);
+        let renamed = tempfile::tempdir().unwrap();
+        let packages = tempfile::tempdir().unwrap();
+        for dir in ["root", "db"] {
+            fs::create_dir(packages.path().join(dir)).unwrap();
+        }
+        for (item, content) in contents {
+            let name = format!("item-{item}");
+            fs::write(renamed.path().join(&name), content).unwrap();
+            fs::write(packages.path().join("root").join(name), content).unwrap();
+        }
+        assert_eq!(checked("rename", renamed.path()), (torn.to_vec(), Some(1)));
+        let status = packages.path().join("db/status");
+        let known = "Package: 1\nPackage: 2\nPackage: 3\nPackage: 4\nPackage: 5\n";
+        fs::write(&status, known).unwrap();
+        assert_eq!(checked("dpkg", packages.path()), (torn.to_vec(), Some(1)));
+        fs::write(&status, "Package: 2\n").unwrap();
+        let (said, _) = checked("dpkg", packages.path());
+        assert_eq!(said, ["lost 1", "torn 2", "lost 3", "lost 4", "lost 5"]);
+        let copied = tempfile::tempdir().unwrap();
+        for (item, first, second) in [
+            (1, "one\n", Some("two\n")),
+            (2, "", Some("two\n")),
+            (4, "one\none\n", Some("two\n")),
+            (5, "one\n", None),
+        ] {
+            let dir = copied.path().join(format!("item-{item}"));
+            fs::create_dir_all(dir.join("d")).unwrap();
+            fs::write(dir.join("a"), first).unwrap();
+            if let Some(second) = second {
+                fs::write(dir.join("d/b"), second).unwrap();
+            }
+        }
+        assert_eq!(checked("copy", copied.path()), (torn.to_vec(), Some(1)));
+    }
+
+    /// Without one, what a layer loses could not be told from what the program loses.
+    #[test]
+    fn each_preset_has_a_program_that_promises_to_keep_its_items() {
+        for (name, text) in FILES {
+            let preset = parsed(text).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            let mut promises = preset.variant.iter().map(|v| v.promises);
+            assert!(promises.any(|p| p == Promise::Kept), "{name}");
         }
     }
 

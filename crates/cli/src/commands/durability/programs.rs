@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
 use layermark_model::{
-    parse_duration,
+    nearest, parse_duration,
     witness::{CutProgram, Promise},
 };
 use layermark_probe::witness::program::acknowledges;
@@ -37,6 +37,14 @@ pub struct ProgramArgs {
     /// A program whose promises are known; repeatable
     #[arg(long = "preset", value_name = "NAME", value_parser = presets::names())]
     pub presets: Vec<String>,
+    /// Of the presets' programs only the one of this name, as the report has it; repeatable
+    #[arg(
+        long = "only",
+        value_name = "PROGRAM",
+        requires = "presets",
+        conflicts_with = "run"
+    )]
+    pub of_presets: Vec<String>,
     /// How long each program works before it is killed [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub time: Option<Duration>,
@@ -60,6 +68,11 @@ impl ProgramArgs {
         for name in self.presets.iter().collect::<BTreeSet<_>>() {
             all.extend(presets::programs(name, time_ms)?);
         }
+        let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
+        if let Some(unknown) = self.of_presets.iter().find(|only| !names.contains(only)) {
+            return Err(no_such_program(unknown, &names));
+        }
+        all.retain(|p| self.of_presets.is_empty() || self.of_presets.contains(&p.name));
         if let (Some(run), Some(check)) = (&self.run, &self.check) {
             if run.trim().is_empty() || check.trim().is_empty() {
                 return Err(Failure::usage("`--run` and `--check` need a command").hint(BOTH));
@@ -75,12 +88,20 @@ impl ProgramArgs {
                 ack,
                 time_ms,
                 promises: Promise::Kept,
+                parallel_checks: false,
             });
         } else if self.presets.is_empty() && self.time.is_some() {
             return Err(Failure::usage("`--time` is for a program").hint(BOTH));
         }
         Ok(all)
     }
+}
+
+fn no_such_program(name: &str, names: &[String]) -> Failure {
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    Failure::usage(format!("`--only` = {name}: not a program of the presets"))
+        .hint(format!("{near}their programs: {}", names.join("; ")))
 }
 
 /// Characters of a command that name it.

@@ -10,7 +10,7 @@ use layermark_lab::{
 use layermark_layers::{janitor, sandbox, volatile::Lie};
 use layermark_model::{
     PlanSequences, Spec, nearest, random,
-    witness::{SequenceCut, WitnessControl, WitnessTrial, sequence::Basis},
+    witness::{SequenceCut, UnseenCuts, WitnessControl, WitnessTrial, sequence::Basis},
 };
 use layermark_sys::packages;
 use serde_json::json;
@@ -183,14 +183,14 @@ impl KnownAnswer {
 
     /// Cuts after which the layer was not set up again.
     fn unrecovered(&self) -> u64 {
-        let sequences = self.sequences.iter().map(|s| s.unrecovered);
-        self.sum(|t| t.unrecovered) + sequences.sum::<u64>()
+        let sequences = self.sequences.iter().map(|s| s.unseen.unrecovered);
+        self.sum(|t| t.unseen.unrecovered) + sequences.sum::<u64>()
     }
 
     /// Cuts that are not judged because this machine failed.
     fn unjudged(&self) -> u64 {
-        let sequences = self.sequences.iter().map(|s| s.unjudged);
-        self.sum(|t| t.unjudged) + sequences.sum::<u64>()
+        let sequences = self.sequences.iter().map(|s| s.unseen.unjudged);
+        self.sum(|t| t.unseen.unjudged) + sequences.sum::<u64>()
     }
 
     fn line(&self) -> String {
@@ -226,17 +226,12 @@ impl KnownAnswer {
     }
 
     fn why_not(&self) -> String {
-        let unrecovered = self
-            .trials
-            .iter()
-            .find_map(|t| t.unrecovered_why.as_deref().or(t.unjudged_why.as_deref()));
-        let mut sequences = self.sequences.iter();
-        let unrecovered = unrecovered.or_else(|| {
-            sequences.find_map(|s| s.unrecovered_why.as_deref().or(s.unjudged_why.as_deref()))
-        });
+        let writers = self.trials.iter().map(|t| &t.unseen);
+        let mut unseen = writers.chain(self.sequences.iter().map(|s| &s.unseen));
+        let unseen = unseen.find_map(UnseenCuts::why);
         let mut sequences = self.sequences.iter();
         let uncut = sequences.find_map(|s| s.uncut.as_deref().or(s.left_out_why.as_deref()));
-        let why = self.uncut().or(unrecovered).or(uncut);
+        let why = self.uncut().or(unseen).or(uncut);
         let why = why.unwrap_or("stopped");
         layermark_model::brief(why)
     }
@@ -404,8 +399,11 @@ mod tests {
         let trial = WitnessTrial {
             cuts: 10 - unrecovered,
             losing,
-            unrecovered,
-            unrecovered_why: (unrecovered > 0).then(|| "mount: it is broken".into()),
+            unseen: UnseenCuts {
+                unrecovered,
+                unrecovered_why: (unrecovered > 0).then(|| "mount: it is broken".into()),
+                ..UnseenCuts::default()
+            },
             ..WitnessTrial::default()
         };
         KnownAnswer {
@@ -430,8 +428,11 @@ mod tests {
         );
         assert!(!line.contains("acquitted"), "{line}");
         let mut open = known(Honest, 0, 0);
-        open.trials[0].unjudged = 3;
-        open.trials[0].unjudged_why = Some("no loop device".into());
+        open.trials[0].unseen = UnseenCuts {
+            unjudged: 3,
+            unjudged_why: Some("no loop device".into()),
+            ..UnseenCuts::default()
+        };
         assert_eq!(open.as_expected(), None);
         let line = open.line();
         let why = "cannot tell: this machine failed: no loop device";

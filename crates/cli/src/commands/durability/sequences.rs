@@ -32,7 +32,11 @@ pub struct SequenceArgs {
 impl SequenceArgs {
     /// The sequences that are asked for.
     pub fn planned(&self) -> Result<Option<PlanSequences>, Failure> {
-        let only: Result<Vec<Sequence>, Failure> = self.only.iter().map(|t| read(t)).collect();
+        let flag = |text: &String| {
+            let hint = format!("layermark durability -l overlay:upper --sequence '{EXAMPLE}'");
+            read("--sequence", text, hint)
+        };
+        let only: Result<Vec<Sequence>, Failure> = self.only.iter().map(flag).collect();
         let only: Vec<String> = only?.iter().map(ToString::to_string).collect();
         let asked = self.sequences.is_some() || !only.is_empty();
         Ok(asked.then(|| PlanSequences {
@@ -46,12 +50,10 @@ impl SequenceArgs {
 /// A sequence that can be done.
 const EXAMPLE: &str = "create a/g; fsync a";
 
-fn read(text: &str) -> Result<Sequence, Failure> {
-    text.parse().map_err(|why| {
-        Failure::usage(format!("`--sequence` = {text}: {why}")).hint(format!(
-            "layermark durability -l overlay:upper --sequence '{EXAMPLE}'"
-        ))
-    })
+/// The sequence that `param` has; `hint` is a command with one that can be done.
+fn read(param: &str, text: &str, hint: String) -> Result<Sequence, Failure> {
+    let refused = |why| Failure::usage(format!("`{param}` = {text}: {why}")).hint(hint);
+    text.parse().map_err(refused)
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +76,9 @@ pub struct ReproducerArgs {
 
 /// Prints the script, or the plan.
 pub fn print_reproducer(args: &ReproducerArgs) -> Result<ExitCode, Failure> {
-    let whole = read(&args.sequence)?;
+    layermark_layers::check(&args.layer)?;
+    let hint = format!("layermark durability reproducer '{EXAMPLE}'");
+    let whole = read("SEQUENCE", &args.sequence, hint)?;
     let sequence = args
         .after
         .map_or_else(|| Ok(whole.clone()), |operations| first(&whole, operations))?;
@@ -157,22 +161,31 @@ sync = "each"
 mod tests {
     use super::*;
 
+    fn sequence(text: &str) -> Sequence {
+        text.parse().unwrap()
+    }
+
     /// It was refused itself.
     #[test]
     fn the_hint_is_a_sequence_that_can_be_done() {
-        let hint = read("create a/g").unwrap_err().hint.unwrap();
+        let args = SequenceArgs {
+            sequences: None,
+            sample: PlanSequences::SAMPLE,
+            only: vec!["create a/g".into()],
+        };
+        let hint = args.planned().unwrap_err().hint.unwrap();
         let quoted = hint.split('\'').nth(1).unwrap();
-        assert_eq!(read(quoted).unwrap().to_string(), EXAMPLE);
+        assert_eq!(sequence(quoted).to_string(), EXAMPLE);
     }
 
     /// What was lost in the middle of a sequence could not be shown by its end.
     #[test]
     fn where_the_end_shows_nothing_a_beginning_is_named_that_does() {
         let of = |text: &str, after: Option<usize>, basis| {
-            let whole = read(text).unwrap();
-            let sequence = after.map_or(Ok(whole.clone()), |n| first(&whole, n))?;
-            script(&sequence, basis, "fuse")
-                .map_err(|why| Failure::usage(why).hint(instead(&sequence, basis, "fuse")))
+            let whole = sequence(text);
+            let part = after.map_or(Ok(whole.clone()), |n| first(&whole, n))?;
+            script(&part, basis, "fuse")
+                .map_err(|why| Failure::usage(why).hint(instead(&part, basis, "fuse")))
         };
         let text = "overwrite a/f; fsync a/f; overwrite a/f; syncfs";
         let refused = of(text, None, Basis::Posix).unwrap_err();
@@ -196,7 +209,7 @@ mod tests {
         );
         // Operations that no call has made durable are left out.
         let unsynced = "create a/g; fsync a; append a/g; append a/g; fsync a/g";
-        let three = first(&read(unsynced).unwrap(), 2).unwrap();
+        let three = first(&sequence(unsynced), 2).unwrap();
         assert_eq!(three.to_string(), "create a/g; fsync a");
         let nothing = of("link a/f b/g; fdatasync b/g", None, Basis::Posix).unwrap_err();
         let hint = nothing.hint.unwrap();
@@ -209,7 +222,7 @@ mod tests {
             (unsynced, 9),
             ("create a/g; append a/g; fsync a", 1),
         ] {
-            let refused = first(&read(text).unwrap(), after).unwrap_err();
+            let refused = first(&sequence(text), after).unwrap_err();
             assert!(
                 refused.message.starts_with("`--after` = "),
                 "{}",
@@ -221,7 +234,7 @@ mod tests {
     #[test]
     fn a_plan_names_each_layer_once() {
         let layers = |layer: &str| {
-            let text = plan(&read(EXAMPLE).unwrap(), &layer.parse().unwrap());
+            let text = plan(&sequence(EXAMPLE), &layer.parse().unwrap());
             let plan: toml::Table = text.parse().unwrap();
             plan["layers"].to_string()
         };

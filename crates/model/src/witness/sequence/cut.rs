@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, LostThing};
-use crate::witness::WitnessControl;
+use crate::witness::{UnseenCuts, WitnessControl};
 
 /// What power cuts did to sequences of operations in one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,21 +34,9 @@ pub struct SequenceCut {
     pub left_out_why: Option<String>,
     /// Power cuts after which the files were looked at.
     pub cuts: u64,
-    /// Power cuts after which the layer could not be set up again; not in `cuts`.
-    #[serde(default)]
-    pub unrecovered: u64,
-    /// What failed after the first of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unrecovered_why: Option<String>,
-    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
-    #[serde(default, skip_serializing_if = "crate::witness::is_zero")]
-    pub unjudged: u64,
-    /// The first of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub not_begun: bool,
+    /// Cuts of which nothing was seen.
+    #[serde(flatten)]
+    pub unseen: UnseenCuts,
     /// Time of all cuts with their recovery, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
