@@ -123,7 +123,7 @@ pub fn serve(
         thread::Builder::new()
             .name("alive".into())
             .spawn_scoped(scope, move || {
-                keep_alive(at_work, &ended, ALIVE, &mut || used_ns(obeying))
+                keep_alive(at_work, &ended, ALIVE, &mut || used_ns(obeying));
             })?;
         let obeyed = obey(name, &orders, &said, &stop);
         drop(end);

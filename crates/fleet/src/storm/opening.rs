@@ -31,8 +31,8 @@ impl Storm<'_> {
         let limits = (fleet.hosts.len(), request.silence);
         let order = open_order(&request.dir, layers, &request.points, limits);
         for (host, opened) in opened(fleet, &order) {
-            let shares = opened.layers.iter().skip(1);
-            let failed = shares.filter_map(|share| share.failed.clone()).next();
+            let mut shares = opened.layers.iter().skip(1);
+            let failed = shares.find_map(|share| share.failed.clone());
             if let Some((why, hint)) = failed {
                 fleet.lose(host, "the share was set up", &with_hint(why, hint));
             }
