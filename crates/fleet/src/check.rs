@@ -14,7 +14,7 @@ use layermark_model::{
 
 use crate::{
     coordinator::{ClockTrips, Fleet},
-    protocol::{Answer, OpenOrder, Opened, Order},
+    protocol::{Answer, LayerOrder, OpenOrder, Opened, Order},
     round::RoundWork,
 };
 
@@ -125,20 +125,40 @@ pub(crate) fn layers(share: Option<&str>) -> Vec<Spec> {
     [Spec::bare("native")].into_iter().chain(share).collect()
 }
 
+/// These layers, each with the packaged files of all points.
+pub(crate) fn with_all(layers: &[Spec], points: &[Point]) -> Vec<LayerOrder> {
+    let of = |spec: &Spec| LayerOrder {
+        spec: spec.clone(),
+        points: (0..points.len()).collect(),
+    };
+    layers.iter().map(of).collect()
+}
+
 /// What all hosts are told to set up.
 pub(crate) fn open_order(
     dir: &str,
-    layers: &[Spec],
+    layers: Vec<LayerOrder>,
     points: &[Point],
     (sharing, silence): (usize, Duration),
 ) -> Order {
     Order::Open(Box::new(OpenOrder {
         dir: dir.to_owned(),
-        layers: layers.to_vec(),
+        layers,
         points: points.to_vec(),
         sharing: sharing as u32,
-        silence_ms: u64::try_from(silence.as_millis()).unwrap_or(u64::MAX),
+        silence_ms: in_ms(silence),
     }))
+}
+
+/// A time in milliseconds, as orders have it.
+pub(crate) fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A reason with what to do about it.
+pub(crate) fn with_hint(why: String, hint: Option<String>) -> String {
+    let hint = hint.map(|hint| format!("; hint: {hint}"));
+    why + &hint.unwrap_or_default()
 }
 
 /// What the hosts have set up. Those that could not set up their own directory are lost.
@@ -155,18 +175,12 @@ pub(crate) fn opened(fleet: &mut Fleet, order: &Order) -> BTreeMap<usize, Opened
                 match failed {
                     None => drop(all.insert(answered.host, *opened)),
                     Some((why, hint)) => {
-                        let hint = hint.map(|h| format!("; hint: {h}"));
-                        fleet.lose(answered.host, OPENING, &(why + &hint.unwrap_or_default()));
+                        fleet.lose(answered.host, OPENING, &with_hint(why, hint));
                     }
                 }
             }
             Answer::Failed { message, hint } => {
-                let hint = hint.map(|h| format!("; hint: {h}"));
-                fleet.lose(
-                    answered.host,
-                    OPENING,
-                    &(message + &hint.unwrap_or_default()),
-                );
+                fleet.lose(answered.host, OPENING, &with_hint(message, hint));
             }
             _ => fleet.lose(answered.host, OPENING, "it answered something else"),
         }
@@ -190,7 +204,8 @@ impl Check<'_> {
         let request = self.request;
         // They use the share in turn.
         let limits = (1, request.silence);
-        let order = open_order(&request.dir, &self.layers, &request.points, limits);
+        let layers = with_all(&self.layers, &request.points);
+        let order = open_order(&request.dir, layers, &request.points, limits);
         for (host, opened) in opened(fleet, &order) {
             let name = &fleet.hosts[host].name;
             let run = self.run_of(name, &opened);

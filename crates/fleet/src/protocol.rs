@@ -4,7 +4,7 @@ use layermark_model::{Cell, Facts, Machine, Point, SelfTest, Spec, TrialRecord};
 use serde::{Deserialize, Serialize};
 
 /// Version of this protocol. A task of another version is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest order, bytes.
 pub const LONGEST_ORDER: usize = 8 << 20;
@@ -24,6 +24,8 @@ pub struct ToTasks {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
+    /// Put packaged files for all hosts on the share.
+    Package(Box<PackageOrder>),
     /// Set layers up afresh.
     Open(Box<OpenOrder>),
     /// Prepare a trial.
@@ -45,14 +47,36 @@ pub enum Order {
     Quit,
 }
 
+/// Packaged files for all hosts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PackageOrder {
+    /// The host's own directory, with `{host}` for the host's name.
+    pub dir: String,
+    /// The shared directory, likewise.
+    pub share: String,
+    /// The points whose packaged files are put there.
+    pub points: Vec<Point>,
+    /// How long the host may be silent, milliseconds.
+    pub silence_ms: u64,
+}
+
+/// A layer to set up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LayerOrder {
+    /// The layer; its text may have `{host}`.
+    pub spec: Spec,
+    /// Indices of the points whose packaged files are made in it.
+    pub points: Vec<usize>,
+}
+
 /// Layers to set up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OpenOrder {
     /// The host's own directory, with `{host}` for the host's name.
     pub dir: String,
-    /// The layers; their texts may have `{host}` too.
-    pub layers: Vec<Spec>,
-    /// The points, whose packaged files are made.
+    /// The layers.
+    pub layers: Vec<LayerOrder>,
+    /// The points.
     pub points: Vec<Point>,
     /// How many hosts share the directories that the layers name.
     pub sharing: u32,
@@ -90,6 +114,11 @@ pub struct FromTask {
 pub enum Answer {
     /// It is there. Comes first.
     Hello(Box<Hello>),
+    /// The packaged files of all hosts are in the work directory with this name on the share.
+    Packaged {
+        /// The name.
+        name: String,
+    },
     /// The layers are set up, or could not be.
     Opened(Box<Opened>),
     /// The trial is prepared.

@@ -1,9 +1,11 @@
 //! Hosts without machines: the coordinator, the frames and the orders are those of a fleet; what a host does is made up.
 
 use std::{
+    collections::BTreeSet,
     io::{self, BufRead, BufReader, Write},
     os::fd::OwnedFd,
     sync::{
+        Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::sync_channel,
     },
@@ -13,8 +15,8 @@ use std::{
 
 use layermark_lab::Stop;
 use layermark_model::{
-    Cell, Facts, FleetPlace, FleetRun, Machine, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest,
-    Spec, StoreOption, Trial, TrialRecord, Turn,
+    Cell, Facts, FleetPlace, FleetRun, Machine, Mount, ONE_PACKAGE, Pass, Plan, Point, Run,
+    RunStatus, SelfTest, Spec, StoreOption, Trial, TrialRecord, Turn,
 };
 
 use crate::{
@@ -81,6 +83,9 @@ fn tasks(
         for task in to {
             let answer = match &order.order {
                 Order::Quit => return Ok(()),
+                Order::Package(_) => Answer::Packaged {
+                    name: format!("layermark-of-{task}"),
+                },
                 Order::Open(_) => opened(Ok(Facts::default())),
                 Order::Prepare(_) => Answer::Ready,
                 Order::Turn { .. } => Answer::Turned {
@@ -564,6 +569,48 @@ fn another_machine_under_the_name_of_a_host_takes_no_part_and_other_changes_are_
     // What was measured before was measured on these.
     assert_eq!(run.hosts[1].machine.as_ref().unwrap().cpu, "Z80");
     assert_eq!(run.hosts[2].share, Some(mounted("rw")));
+}
+
+/// What hosts were told about packages: who has made one, which name all were told, and in which layers they worked.
+static PACKAGES: Mutex<(Vec<u32>, Vec<String>, BTreeSet<usize>)> =
+    Mutex::new((Vec::new(), Vec::new(), BTreeSet::new()));
+
+#[test]
+fn one_host_makes_the_package_of_all_and_another_one_if_it_is_lost() {
+    fn first_dies(task: u32, n: u64, order: &Order) -> Behaviour {
+        let mut seen = PACKAGES.lock().unwrap();
+        match order {
+            Order::Package(_) => seen.0.push(task),
+            Order::Open(open) if task == 2 => {
+                let last = open.layers.last().unwrap();
+                seen.1.push(last.spec.options["packaged"].clone());
+                // The files of the package are in own directories too, and not on the share once more.
+                let points = open.layers.iter().map(|l| l.points.len());
+                assert_eq!(points.collect::<Vec<_>>(), [1, 0, 0]);
+            }
+            Order::Prepare(prepare) => drop(seen.2.insert(prepare.cell.layer)),
+            _ => {}
+        }
+        if task == 0 && n > 60 {
+            Behaviour::Silent
+        } else {
+            Behaviour::Good
+        }
+    }
+    let mut fleet = fleet(3, Duration::from_millis(400), first_dies);
+    let mut request = request(3);
+    let params = &mut request.points[0].params;
+    params.insert(ONE_PACKAGE.into(), true.into());
+    let mut kept = kept(usize::MAX);
+    let run = storm(&mut fleet, (&request, None), &Stop::new(), &mut |event| {
+        kept.take(&event)
+    });
+    let run = run.unwrap();
+    assert!(run.hosts[0].lost.is_some() && run.hosts[1].lost.is_none());
+    let seen = PACKAGES.lock().unwrap();
+    assert_eq!(seen.0, [0, 1]);
+    assert_eq!(seen.1, ["layermark-of-0", "layermark-of-1"]);
+    assert_eq!(seen.2.iter().copied().collect::<Vec<_>>(), [0, 2]);
 }
 
 #[test]

@@ -3,22 +3,26 @@
 //!
 //! What is measured is told round by round, so that a store has it when this process is killed.
 
+mod opening;
+
 use std::time::Duration;
 
-use layermark_lab::{Stop, new_id, now_ms, other_machine};
+use layermark_lab::{Stop, new_id, now_ms};
 use layermark_model::{
-    Cell, Facts, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
+    Cell, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn,
     HostOfTrial, LayerRun, LayerStatus, LostHost, Machine, Plan, Point, Run, RunStatus, SelfTest,
     StoreOption, TrialRecord, random,
 };
 
 use crate::{
-    check::{facts_of, layers, open_order, opened},
+    check::layers,
     coordinator::{Barrier, ClockTrips, Fleet},
     hosts::is_unnamed,
-    protocol::{Opened, OpenedLayer},
+    protocol::OpenedLayer,
     round::RoundWork,
 };
+
+use opening::has_one_package;
 
 /// Blocks by default: the fewest with an interval of the knee.
 pub const USUAL_BLOCKS: u32 = 6;
@@ -110,31 +114,19 @@ pub fn storm<E>(
         None => Storm::new(fleet, request),
     };
     on(StormEvent::Barrier(fleet.compare_clocks(ClockTrips::First)))?;
-    let specs = layers(Some(&request.share));
-    let limits = (fleet.hosts.len(), request.silence);
-    let order = open_order(&request.dir, &specs, &request.points, limits);
-    for (host, opened) in opened(fleet, &order) {
-        let share = opened.layers.get(1).and_then(|share| share.failed.clone());
-        if let Some((why, hint)) = share {
-            let hint = hint.map(|h| format!("; hint: {h}"));
-            let why = why + &hint.unwrap_or_default();
-            fleet.lose(host, "the share was set up", &why);
-        }
-        match storm.differs(host, &opened) {
-            Ok(all) => {
-                for one in all {
-                    on(StormEvent::Differs(&fleet.hosts[host].name, &one))?;
-                }
-                storm.add(host, opened);
-            }
-            Err(why) => fleet.lose(host, GOING_ON, &why),
-        }
-    }
+    storm.open(fleet, on)?;
     storm.look_at(fleet);
     storm.name(fleet.up().len());
     on(StormEvent::Begun(&storm.run))?;
     let groups = u64::from(request.blocks) * request.points.len() as u64;
     while storm.of_fleet().groups < groups && !stop.asked() && !fleet.up().is_empty() {
+        if storm
+            .packager
+            .is_some_and(|host| !fleet.hosts[host].is_up())
+        {
+            // Its files went with it.
+            storm.open(fleet, on)?;
+        }
         storm.group(fleet, stop, on)?;
         storm.look_at(fleet);
         on(StormEvent::Changed(&storm.run))?;
@@ -157,6 +149,8 @@ struct Storm<'a> {
     /// Number of the next trial, and of the next round.
     seq: u64,
     round: u64,
+    /// The host that has made the packaged files of all hosts.
+    packager: Option<usize>,
     /// Facts of the own directory and the share of a host, for layers.
     shown: Option<[OpenedLayer; 2]>,
     /// What was done, also before the run went on. Trials are not kept here.
@@ -205,6 +199,7 @@ impl<'a> Storm<'a> {
             of: (0..hosts).map(Some).collect(),
             seq: 0,
             round: 0,
+            packager: None,
             shown: None,
             rounds: Vec::new(),
         }
@@ -227,6 +222,7 @@ impl<'a> Storm<'a> {
             of: Vec::new(),
             seq,
             round,
+            packager: None,
             shown: None,
             rounds,
             run,
@@ -262,55 +258,6 @@ impl<'a> Storm<'a> {
     /// What the run has because it is a fleet's.
     fn of_fleet(&mut self) -> &mut FleetOfRun {
         self.run.fleet.get_or_insert_default()
-    }
-
-    /// How a host differs from what it was before the run went on. `Err`: it is another machine, whose times would be
-    /// compared with those of the first.
-    fn differs(&self, host: usize, now: &Opened) -> Result<Vec<String>, String> {
-        let fleet = self.run.fleet.as_deref();
-        let before = self.of[host].and_then(|at| fleet?.hosts.get(at));
-        let Some((before, then)) = before.and_then(|b| Some((b, b.machine.as_ref()?))) else {
-            return Ok(Vec::new());
-        };
-        if let Some(difference) = other_machine(then, &now.machine) {
-            return Err(format!("it is another machine: {difference}"));
-        }
-        let mut all = Vec::new();
-        if then.kernel != now.machine.kernel {
-            let (then, now) = (&then.kernel, &now.machine.kernel);
-            all.push(format!("kernel {then} then, {now} now"));
-        }
-        let share = facts_of(now, 1).map(|(facts, _)| facts);
-        let mounts =
-            (before.share.as_ref().and_then(mount_of)).zip(share.as_ref().and_then(mount_of));
-        if let Some((then, now)) = mounts.filter(|(then, now)| then != now) {
-            all.push(format!("its share was mounted as {then}, and is as {now}"));
-        }
-        Ok(all)
-    }
-
-    /// Keeps what a host has set up. What it had before stays if it could not set it up now.
-    fn add(&mut self, host: usize, mut opened: Opened) {
-        let Some(at) = self.of[host] else { return };
-        let facts = |layer| facts_of(&opened, layer).map(|(facts, _)| facts);
-        let (own, share) = (facts(0), facts(1));
-        let is_up = share.is_some();
-        let of = &mut self.of_fleet().hosts[at];
-        of.own = own.or(of.own.take());
-        of.share = share.or(of.share.take());
-        of.machine = Some(opened.machine.clone());
-        if let (true, None, 2) = (is_up, &self.shown, opened.layers.len()) {
-            let share = opened.layers.pop();
-            self.shown = opened
-                .layers
-                .pop()
-                .zip(share)
-                .map(|(own, share)| [own, share]);
-            self.run.machine = Machine {
-                label: self.run.machine.label.take(),
-                ..opened.machine
-            };
-        }
     }
 
     /// Keeps who the hosts are, and how they fare.
@@ -481,9 +428,8 @@ impl<'a> Storm<'a> {
         };
         let work = RoundWork {
             seq: self.round,
-            // A task has two layers.
             cell: Cell {
-                layer: at.layer.place as usize,
+                layer: layer_of_task(at.layer.place, &self.request.points[point]),
                 ..cell
             },
             point: self.request.points[point].clone(),
@@ -542,6 +488,12 @@ impl<'a> Storm<'a> {
     }
 }
 
+/// Index of the layer of a task in which it works on a point.
+fn layer_of_task(place: FleetPlace, point: &Point) -> usize {
+    let of_all = place == FleetPlace::Share && has_one_package(point);
+    place as usize + usize::from(of_all)
+}
+
 /// Which of `known` each host of the fleet is, by its name. One that never started has none, if its launcher did not
 /// name it: a host that is not known takes its place.
 fn same_hosts(fleet: &Fleet, known: &[FleetHost]) -> Vec<Option<usize>> {
@@ -561,12 +513,6 @@ fn same_hosts(fleet: &Fleet, known: &[FleetHost]) -> Vec<Option<usize>> {
         }
     }
     of
-}
-
-/// Type and options of the mount of a share, in words.
-fn mount_of(share: &Facts) -> Option<String> {
-    let mount = share.mounts.first()?;
-    Some(format!("{} with {}", mount.fs, mount.common_options()))
 }
 
 /// Where a round is in the schedule.

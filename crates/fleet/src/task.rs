@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     env, fs,
     io::{self, BufRead, Read, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,18 +15,20 @@ use std::{
 };
 
 use layermark_lab::{DrivenHost, DrivenLayer, DrivenTrial, StepError, Stop};
-use layermark_model::{Spec, hex};
+use layermark_model::{Point, Spec, hex};
+use layermark_sys::process::Schedstat;
 use sha2::{Digest, Sha256};
 
 use crate::{
     frame,
     protocol::{
-        Answer, FromTask, Hello, LONGEST_ORDER, OpenOrder, Opened, OpenedLayer, Order,
-        PrepareOrder, ToTasks, VERSION, spec_with_host, with_host,
+        Answer, FromTask, Hello, LONGEST_ORDER, LayerOrder, OpenOrder, Opened, OpenedLayer, Order,
+        PackageOrder, PrepareOrder, ToTasks, VERSION, spec_with_host, with_host,
     },
 };
 
-/// Interval of [`Answer::Alive`].
+/// Interval of [`Answer::Alive`]. The thread that obeys looks after its probe ten times in it, so one that only waits for a
+/// probe has used CPU time.
 const ALIVE: Duration = Duration::from_secs(1);
 
 /// Variables in which launchers tell a task its number.
@@ -116,25 +118,44 @@ pub fn serve(
     said.say(0, Answer::Hello(Box::new(hello(name))))?;
     let (end, ended) = channel::<()>();
     let at_work = &said;
+    let obeying = rustix::thread::gettid().as_raw_nonzero().get();
     thread::scope(|scope| {
         thread::Builder::new()
             .name("alive".into())
-            .spawn_scoped(scope, move || keep_alive(at_work, &ended))?;
+            .spawn_scoped(scope, move || {
+                keep_alive(at_work, &ended, ALIVE, &mut || used_ns(obeying));
+            })?;
         let obeyed = obey(name, &orders, &said, &stop);
         drop(end);
         obeyed
     })
 }
 
-/// Says every second that an order is at work.
-fn keep_alive<W: Write>(said: &Said<W>, ended: &Receiver<()>) {
+/// Says every second that an order is at work, if `used`, the CPU time of the work, is another one than a second ago. A
+/// thread that hangs is no work, whatever other threads do: the coordinator then waits as long as for a dead host.
+fn keep_alive<W: Write>(
+    said: &Said<W>,
+    ended: &Receiver<()>,
+    every: Duration,
+    used: &mut dyn FnMut() -> u64,
+) {
     use std::sync::mpsc::RecvTimeoutError::Timeout;
-    while ended.recv_timeout(ALIVE) == Err(Timeout) {
+    let mut before = used();
+    while ended.recv_timeout(every) == Err(Timeout) {
         let n = said.at_work.load(Ordering::SeqCst);
-        if n > 0 && said.say(n, Answer::Alive).is_err() {
+        let now = used();
+        let works = now != before;
+        before = now;
+        if n > 0 && works && said.say(n, Answer::Alive).is_err() {
             return;
         }
     }
+}
+
+/// CPU time of a thread of this process, nanoseconds. Not that of the probes: their heartbeats go on when nobody listens.
+fn used_ns(thread: i32) -> u64 {
+    let own = Schedstat::of(Path::new(&format!("/proc/self/task/{thread}")));
+    own.map_or(0, |own| own.run_ns)
 }
 
 /// Reads orders in a thread. When the input ends, the coordinator has gone, and what is at work is cut.
@@ -261,6 +282,9 @@ struct HostTask {
 impl HostTask {
     fn obey(&mut self, order: Order) -> Result<Answer, StepError> {
         Ok(match order {
+            Order::Package(order) => Answer::Packaged {
+                name: self.package(&order)?,
+            },
             Order::Open(open) => Answer::Opened(Box::new(self.open(&open)?)),
             Order::Prepare(prepare) => {
                 let trial = self.trial(*prepare);
@@ -305,28 +329,43 @@ impl HostTask {
         }
     }
 
-    fn open(&mut self, open: &OpenOrder) -> Result<Opened, StepError> {
-        let host = &self.name.host;
-        let silence = Duration::from_millis(open.silence_ms.max(1));
+    /// Begins to work below this directory, unless it does.
+    fn begin(&mut self, dir: &str, silence_ms: u64) -> Result<&mut DrivenHost, StepError> {
         if self.driven.is_none() {
             let exe = env::current_exe().map_err(|e| StepError {
                 message: format!("the path of layermark itself: {e}"),
                 hint: None,
             })?;
-            let dir = PathBuf::from(with_host(&open.dir, host));
+            let dir = PathBuf::from(with_host(dir, &self.name.host));
+            let silence = Duration::from_millis(silence_ms.max(1));
             self.driven = Some(DrivenHost::new(&dir, &exe, silence, &self.stop)?);
         }
-        let specs: Vec<Spec> = open
-            .layers
-            .iter()
-            .map(|s| spec_with_host(s, host))
-            .collect();
-        let driven = self.driven()?;
-        let opened = driven.open(&specs, &open.points, open.sharing);
-        let layers = specs.into_iter().zip(opened);
+        self.driven()
+    }
+
+    fn package(&mut self, order: &PackageOrder) -> Result<String, StepError> {
+        let share = with_host(&order.share, &self.name.host);
+        let driven = self.begin(&order.dir, order.silence_ms)?;
+        driven.package(Path::new(&share), &order.points)
+    }
+
+    fn open(&mut self, open: &OpenOrder) -> Result<Opened, StepError> {
+        let host = self.name.host.clone();
+        let driven = self.begin(&open.dir, open.silence_ms)?;
+        let of = |layer: &LayerOrder| {
+            let points = layer.points.iter();
+            let points = points.filter_map(|at| open.points.get(*at).cloned());
+            (spec_with_host(&layer.spec, &host), points.collect())
+        };
+        let layers: Vec<(Spec, Vec<Point>)> = open.layers.iter().map(of).collect();
+        let opened = driven.open(&layers, open.sharing);
+        let specs = layers.into_iter().map(|(spec, _)| spec);
         Ok(Opened {
             machine: driven.machine(),
-            layers: layers.map(|(spec, opened)| told(spec, opened)).collect(),
+            layers: specs
+                .zip(opened)
+                .map(|(spec, opened)| told(spec, opened))
+                .collect(),
         })
     }
 }
@@ -357,6 +396,57 @@ pub fn variables() -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is said while the work has used these CPU times, one after the other, and then the last one again and again.
+    fn said_with(times: &[u64]) -> usize {
+        let said = Said {
+            task: 0,
+            to: Mutex::new((Vec::new(), 0)),
+            at_work: AtomicU64::new(7),
+        };
+        let (end, ended) = channel::<()>();
+        let mut left = times.iter().copied();
+        let last = times.last().copied().unwrap_or(0);
+        let mut looks = 0;
+        let mut end = Some(end);
+        keep_alive(&said, &ended, Duration::from_millis(1), &mut || {
+            looks += 1;
+            // The work ends some looks later.
+            if looks == times.len() + 5 {
+                end = None;
+            }
+            left.next().unwrap_or(last)
+        });
+        let to = said.to.into_inner().unwrap();
+        let text = String::from_utf8(to.0).unwrap();
+        text.matches("alive").count()
+    }
+
+    #[test]
+    fn a_task_that_hangs_does_not_say_that_it_is_at_work() {
+        assert_eq!(said_with(&[5]), 0);
+        assert_eq!(said_with(&[5, 6, 7]), 2);
+    }
+
+    #[test]
+    fn work_is_that_of_the_thread_that_obeys() {
+        let (tell, told) = channel();
+        let (end, ended) = channel::<()>();
+        let hung = thread::Builder::new()
+            .spawn(move || {
+                tell.send(rustix::thread::gettid().as_raw_nonzero().get())
+                    .unwrap();
+                let _ = ended.recv();
+            })
+            .unwrap();
+        let thread = told.recv().unwrap();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while used_ns(thread) == 0 {
+            assert!(Instant::now() < deadline, "it has not begun");
+        }
+        drop(end);
+        hung.join().unwrap();
+    }
 
     #[test]
     fn a_task_knows_its_number_from_its_arguments_or_its_launcher() {

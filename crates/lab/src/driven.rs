@@ -78,6 +78,10 @@ pub struct DrivenTrial {
 /// The layers of this host. Dropping it takes them down and removes its directory.
 pub struct DrivenHost {
     layers: Vec<Option<RunningLayer>>,
+    /// Their specs, also of those that are not up.
+    specs: Vec<Spec>,
+    /// The packaged files of all hosts, if this one has made them.
+    package: Option<WorkDir>,
     /// The prepared trial, and what the kernel's threads had used before it.
     trial: Option<(DrivenTrial, Attempt, Kernel)>,
     meter: Meter,
@@ -102,6 +106,8 @@ impl DrivenHost {
         let dir = check::dir(dir)?;
         Ok(Self {
             layers: Vec::new(),
+            specs: Vec::new(),
+            package: None,
             trial: None,
             meter: Meter::new(),
             watch: Watch::new(silence),
@@ -120,33 +126,63 @@ impl DrivenHost {
         machine::read(&self.dir)
     }
 
-    /// Sets layers up afresh, with the packaged files that these points need. The layers of before are taken down.
+    /// Puts the packaged files of these points into a new directory below `dir`, for all hosts. Returns its name. One that
+    /// was made before is removed.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or they cannot be made.
+    pub fn package(&mut self, dir: &Path, points: &[Point]) -> Result<String, StepError> {
+        self.package = None;
+        let read = points.iter().map(|at| self.read(at));
+        let read: Vec<Point> = read.collect::<Result<_, _>>()?;
+        check::room_for(dir, &read, 1)?;
+        let name = format!("package-{}", self.sessions);
+        self.sessions += 1;
+        let master = self.packaged(&name, points)?;
+        let work = WorkDir::shared(dir).map_err(LabError::from)?;
+        work.package(&master).map_err(LabError::from)?;
+        let name = work.named().file_name();
+        let name = name.map(|name| name.to_string_lossy().into_owned());
+        self.package = Some(work);
+        Ok(name.unwrap_or_default())
+    }
+
+    /// Sets layers up afresh, each with the packaged files that its points need. The layers of before are taken down.
     ///
     /// So many hosts share the directories that the layers name.
     pub fn open(
         &mut self,
-        specs: &[Spec],
-        points: &[Point],
+        layers: &[(Spec, Vec<Point>)],
         sharing: u32,
     ) -> Vec<Result<DrivenLayer, StepError>> {
         self.trial = None;
         self.layers.clear();
+        self.specs = layers.iter().map(|(spec, _)| spec.clone()).collect();
         let session = self.sessions;
         self.sessions += 1;
-        let master = match self.packaged(session, points) {
-            Ok(master) => master,
-            Err(e) => return specs.iter().map(|_| Err(e.clone())).collect(),
-        };
         let mut all = Vec::new();
-        for (index, spec) in specs.iter().enumerate() {
-            if let Err(e) = self.has_room(spec, points, sharing) {
-                self.layers.push(None);
-                all.push(Err(e));
-                continue;
-            }
+        // Most layers have the same points.
+        let mut made: Option<(&[Point], PathBuf)> = None;
+        for (index, (spec, points)) in layers.iter().enumerate() {
+            let known = made.take().filter(|(of, _)| of == points);
+            let master = match known {
+                Some((_, master)) => Ok(master),
+                None => self.packaged(&format!("packaged-{session}-{index}"), points),
+            };
+            let has_room = self.has_room(spec, points, sharing);
+            let master = match has_room.and(master) {
+                Ok(master) => master,
+                Err(e) => {
+                    self.layers.push(None);
+                    all.push(Err(e));
+                    continue;
+                }
+            };
+            made = Some((points, master.clone()));
             let base = Base {
                 dir: self.work.path().join(format!("s{session}-{index}")),
-                packaged: master.clone(),
+                packaged: master,
                 exe: self.exe.clone(),
                 silence: self.silence,
                 until: None,
@@ -197,13 +233,13 @@ impl DrivenHost {
         Ok(())
     }
 
-    /// Makes the master copy of the packaged files of a session.
-    fn packaged(&self, session: u32, points: &[Point]) -> Result<PathBuf, StepError> {
+    /// Makes a master copy of the packaged files of these points.
+    fn packaged(&self, name: &str, points: &[Point]) -> Result<PathBuf, StepError> {
         let points = points.iter().map(|at| self.read(at));
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
         let env = Environment::new();
         let placed = check::placed(&points, &env, self.catalog)?;
-        let master = self.work.path().join(format!("packaged-{session}"));
+        let master = self.work.path().join(name);
         let go_on = || !self.stop.at_once();
         let wrote = std::fs::create_dir(&master).and_then(|()| {
             packaged::write(&master, &check::packaged(&points), random(), &go_on)?;
@@ -229,6 +265,13 @@ impl DrivenHost {
     /// If the layer is not up, or the work cannot be done there.
     pub fn prepare(&mut self, mut trial: DrivenTrial) -> Result<(), StepError> {
         trial.point = self.read(&trial.point)?;
+        if let Some(spec) = self.specs.get(trial.cell.layer)
+            && trial.point.needs.per_layer
+        {
+            let workload = self.catalog.workload(&trial.point.workload)?;
+            let here = workload.read(&trial.point, Purpose::Layer(spec));
+            trial.point = here.map_err(LabError::from)?;
+        }
         spread::reuse_deleted(self.work.path());
         let attempt = Attempt::new(trial.cell.layer);
         self.trial = Some((trial, attempt, self.meter.kernel()));

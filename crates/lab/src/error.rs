@@ -40,6 +40,14 @@ pub enum LabError {
         /// Names of the plan's points.
         known: Vec<String>,
     },
+    /// Work with two ends in a fleet.
+    #[error("plan: `{point}` has two ends, and each host of a fleet is one")]
+    TwoEnds {
+        /// Label of the point.
+        point: String,
+        /// Its workload.
+        workload: String,
+    },
     /// A gate that no result can meet.
     #[error("{0}")]
     Gate(#[from] GateError),
@@ -268,6 +276,9 @@ impl LabError {
                 let near = near.or(known.first().map(String::as_str)).unwrap_or_default();
                 Some(format!("name a point or a `label` of [[work]], such as `{near}`"))
             }
+            Self::TwoEnds { workload, .. } => Some(format!(
+                "measure it on one host: layermark {workload} --help"
+            )),
             Self::Gate(e) => Some(e.hint()),
             Self::NoValue { names } => {
                 let all: Vec<String> = names.iter().map(|n| format!("--env {n}=VALUE")).collect();
@@ -358,6 +369,7 @@ impl LabError {
             | Self::UnknownWorkload { .. }
             | Self::DuplicatePoint { .. }
             | Self::Confirm { .. }
+            | Self::TwoEnds { .. }
             | Self::Gate(_)
             | Self::NoValue { .. }
             | Self::TwoValues { .. }

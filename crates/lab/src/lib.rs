@@ -57,6 +57,15 @@ pub fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     resolve::points(plan, catalog)
 }
 
+/// The points of a plan for a fleet.
+///
+/// # Errors
+///
+/// If its settings are not possible, or hosts of a fleet cannot do the work.
+pub fn fleet_points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
+    resolve::fleet_points(plan, catalog)
+}
+
 /// Starts a new run.
 pub fn run(
     request: Request,

@@ -32,6 +32,18 @@ pub(crate) struct Resolved {
     pub placed: Vec<Placed>,
 }
 
+/// The points of a plan for a fleet, whose hosts all do the same work.
+pub(crate) fn fleet_points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
+    let points = points(plan, catalog)?;
+    match points.iter().find(|point| point.needs.near.has_two()) {
+        None => Ok(points),
+        Some(point) => Err(LabError::TwoEnds {
+            point: point.label.clone(),
+            workload: point.workload.clone(),
+        }),
+    }
+}
+
 pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     let mut plan = request.plan.clone();
     plan.check()?;

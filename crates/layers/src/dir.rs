@@ -4,10 +4,11 @@ use layermark_model::{CLIENTS, Missing, Spec};
 
 use crate::{
     About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Storage, Undo, WorkDir,
-    host::HostPlace,
+    host::{HostPlace, PACKAGED},
     kind::LayerKind,
     options::{bad, layer_options},
-    workdir::{self, OtherPath},
+    sandbox,
+    workdir::{self, OnePackage, OtherPath},
 };
 
 /// A directory that the user names, on any file system.
@@ -23,6 +24,9 @@ layer_options! {
         /// another path of the directory, such as a second mount of the same share, or the path itself for a second
         /// process: the other side of locks and changes
         other: String = "" reaches Path,
+        /// the name of a work directory of layermark below the directory, whose packaged files are used in place of own
+        /// ones. A fleet sets it, for one package of all hosts
+        packaged: String = "",
     }
 }
 
@@ -58,13 +62,19 @@ impl LayerKind for Dir {
             let must = "is not the absolute path of a directory".into();
             return Err(bad(spec, "below", &dir.to_string_lossy(), must));
         }
+        let name = &options.packaged;
+        if !name.is_empty() && (!name.starts_with(workdir::PREFIX) || name.contains('/')) {
+            let must = "is not the name of a work directory of layermark".into();
+            return Err(bad(spec, "packaged", name, must));
+        }
         let mut dirs = std::iter::once(Path::new(&options.variant)).chain(other(options));
         dirs.try_for_each(workdir::check)
             .map_err(|e| of_layer(e, spec))
     }
 
-    fn missing(_: &Spec, _: &DirOptions) -> Vec<Missing> {
-        Vec::new()
+    fn missing(_: &Spec, options: &DirOptions) -> Vec<Missing> {
+        let mounts = (!options.packaged.is_empty()).then(sandbox::no_mounts);
+        mounts.flatten().into_iter().collect()
     }
 
     fn open(
@@ -82,6 +92,8 @@ impl LayerKind for Dir {
             place = place.on_device_of(dir);
         }
         let side = other(&options).map(|dir| OtherPath::of(&work, dir));
+        let package = (!options.packaged.is_empty())
+            .then(|| OnePackage::mount(&work, Path::new(&options.variant), &options.packaged));
         let what = format!("remove {}", work.named().display());
         undo.push(what, move || work.remove());
         if let Some(side) = side {
@@ -92,7 +104,24 @@ impl LayerKind for Dir {
                 side.close()
             });
         }
-        place.package()?;
+        let Some(package) = package else {
+            place.package()?;
+            return Ok(Box::new(place));
+        };
+        let package = package?;
+        let refused = format!("{} has files of all hosts", package.path().display());
+        undo.push(format!("unmount {}", package.path().display()), move || {
+            package.close()
+        });
+        // They are those of others.
+        let layer = spec.to_string();
+        let place = place.refresher(move |_| {
+            Err(LayerError::BadDir {
+                layer: Some(layer.clone()),
+                path: PACKAGED.into(),
+                why: refused.clone(),
+            })
+        });
         Ok(Box::new(place))
     }
 }

@@ -36,9 +36,12 @@ use crate::{
     view::View,
 };
 
+mod one_package;
 mod other_path;
 
+pub(crate) use one_package::OnePackage;
 pub(crate) use other_path::OtherPath;
+use other_path::unseen;
 
 /// How long a file system may take to answer before the work directory on it is removed.
 const LAST_WORD: Duration = Duration::from_secs(10);

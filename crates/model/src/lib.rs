@@ -62,13 +62,13 @@ pub use meaning::{
     Unit, WorkGroup,
 };
 pub use near::nearest;
-pub use needs::{NearEnd, Needs, PackagedFile, PackagedTree, Pattern};
+pub use needs::{HostFiles, NearEnd, Needs, PackagedFile, PackagedTree, Pattern};
 pub use pair::{ClockTime, Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{
     MOST_TEXT, Plan, PlanCuts, PlanError, PlanSequences, Profile, Settings, StudyId, is_like_fio,
 };
-pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError, WrongParam};
+pub use point::{CPUS, Environment, ONE_PACKAGE, Param, ParamKind, Point, PointError, WrongParam};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};

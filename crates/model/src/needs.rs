@@ -14,6 +14,8 @@ pub struct Needs {
     /// Many small files that must be there too. They are not listed one by one, because a point may have
     /// a million.
     pub packaged_tree: Option<PackagedTree>,
+    /// What it does with files of this host, such as a program's, that are put into `packaged/` as well.
+    pub host_files: HostFiles,
     /// Packaged files that are open before the clock starts, by path below the layer's directory.
     /// Inspecting them, and their backing files, does not affect the measurement.
     pub open_before: Vec<PathBuf>,
@@ -57,6 +59,17 @@ impl Needs {
         self.packaged.iter().cloned().chain(tree)
     }
 
+    /// Why several hosts cannot use the same packaged files at this point.
+    pub fn not_one_package(&self) -> Option<&'static str> {
+        let has = !self.packaged.is_empty() || self.packaged_tree.is_some();
+        match self.host_files {
+            HostFiles::Changed => Some("it changes its packaged files"),
+            _ if self.refresh => Some("it changes its packaged files"),
+            HostFiles::None if !has => Some("it has no packaged files"),
+            HostFiles::None | HostFiles::Read => None,
+        }
+    }
+
     /// Names right below `packaged/` of these files and of the directories that hold them, each once.
     pub fn packaged_names(&self) -> Vec<String> {
         let paths = self.packaged.iter().map(|file| &file.path);
@@ -65,6 +78,18 @@ impl Needs {
         let names: BTreeSet<String> = paths.chain(roots).map(name).collect();
         names.into_iter().collect()
     }
+}
+
+/// What a point does with files of this host that are put into its layer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HostFiles {
+    /// It has none.
+    #[default]
+    None,
+    /// It reads them or starts them as a program.
+    Read,
+    /// It may change them.
+    Changed,
 }
 
 /// Where the near end of work with two ends is.
@@ -154,5 +179,34 @@ crate::words! {
         ACrlf = "a-crlf",
         /// English words: compresses to about a third.
         Text = "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_its_packaged_files_needs_files_of_its_own() {
+        let file = || vec![PackagedFile::random("a".into(), 1)];
+        let of = |packaged, host_files, refresh| {
+            let needs = Needs {
+                packaged,
+                host_files,
+                refresh,
+                ..Needs::default()
+            };
+            needs.not_one_package()
+        };
+        let none = Vec::new;
+        assert_eq!(of(file(), HostFiles::None, false), None);
+        assert_eq!(of(none(), HostFiles::Read, false), None);
+        assert_eq!(
+            of(none(), HostFiles::None, false),
+            Some("it has no packaged files")
+        );
+        let changes = Some("it changes its packaged files");
+        assert_eq!(of(file(), HostFiles::None, true), changes);
+        assert_eq!(of(file(), HostFiles::Changed, false), changes);
     }
 }

@@ -11,6 +11,9 @@ pub type Environment = BTreeMap<String, String>;
 /// The parameter of every workload that sets how many CPUs a layer has.
 pub const CPUS: &str = "cpus";
 
+/// The parameter of every workload by which all hosts of a fleet use the same packaged files. Only plans have it.
+pub const ONE_PACKAGE: &str = "one_package";
+
 /// One setting of a workload's parameters: what a trial does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
@@ -133,6 +136,7 @@ impl Point {
     pub fn typed<T: DeserializeOwned>(&self) -> Result<T, PointError> {
         let mut params = self.params.clone();
         params.remove(CPUS);
+        params.remove(ONE_PACKAGE);
         T::deserialize(Value::Object(params))
             .map_err(|e| PointError::new(format!("{} `{}`: {e}", self.workload, self.label)))
     }

@@ -338,9 +338,13 @@ impl Store {
         Ok(runs)
     }
 
-    /// The tallies of verdicts that were kept under these rules, by run and its number of trials then.
-    pub fn tallies(&mut self, rules: &str) -> Result<HashMap<TallyKey, String>, StoreError> {
-        self.read(async |c| tallies::all(c, rules).await)
+    /// The tallies of verdicts of these runs that were kept under these rules, by run and its number of trials then.
+    pub fn tallies(
+        &mut self,
+        rules: &str,
+        runs: &[&str],
+    ) -> Result<HashMap<TallyKey, String>, StoreError> {
+        self.read(async |c| tallies::of(c, rules, runs).await)
     }
 
     /// Keeps tallies of verdicts, in place of earlier ones of the same runs. They can be computed again, so this

@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 
-use sqlx::{AnyConnection, Connection, Row};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 use crate::{database::Inner, read::whole};
 
 /// What a kept tally is of: a run, and how many trials it had then.
 pub type TallyKey = (String, u64);
+
+/// Runs of one query.
+const AT_ONCE: usize = 500;
 
 /// A store of this format may lack it: it is made when there is something to keep.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS tallies (
@@ -41,19 +44,26 @@ pub(crate) async fn put(
     Ok(())
 }
 
-pub(crate) async fn all(
+/// The tallies of these runs. Those of all runs take longer than a list of the newest: there may be tens of thousands.
+pub(crate) async fn of(
     c: &mut AnyConnection,
     rules: &str,
+    runs: &[&str],
 ) -> Result<HashMap<TallyKey, String>, Inner> {
-    let rows = sqlx::query("SELECT run_id, trials, tally FROM tallies WHERE rules = $1")
-        .bind(rules)
-        .fetch_all(c)
-        .await?;
-    let row = |row| {
-        Ok((
-            (Row::try_get(row, "run_id")?, whole(row, "trials")?),
-            row.try_get("tally")?,
-        ))
-    };
-    rows.iter().map(row).collect()
+    let mut all = HashMap::with_capacity(runs.len());
+    for some in runs.chunks(AT_ONCE) {
+        // Only the numbers of placeholders are inserted into the text.
+        let places: Vec<String> = (2..).take(some.len()).map(|n| format!("${n}")).collect();
+        let text = format!(
+            "SELECT run_id, trials, tally FROM tallies WHERE rules = $1 AND run_id IN ({})",
+            places.join(", ")
+        );
+        let query = sqlx::query(AssertSqlSafe(text)).bind(rules);
+        let query = some.iter().fold(query, |query, run| query.bind(*run));
+        for row in query.fetch_all(&mut *c).await? {
+            let key = (row.try_get("run_id")?, whole(&row, "trials")?);
+            all.insert(key, row.try_get("tally")?);
+        }
+    }
+    Ok(all)
 }

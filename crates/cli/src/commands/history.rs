@@ -172,7 +172,8 @@ fn json_text(value: &Value) -> Result<String, Failure> {
 /// The tallies of the verdicts of these runs; `None` for a run that has none or cannot be read.
 pub fn tallies(store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
     // A store without kept tallies has no table of them.
-    let kept = store.tallies(TALLY_RULES).unwrap_or_default();
+    let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    let kept = store.tallies(TALLY_RULES, &ids).unwrap_or_default();
     let mut tally = |run: &Summary| {
         let known = kept.get(&(run.id.clone(), run.trials));
         let known = known.and_then(|text| serde_json::from_str(text).ok());

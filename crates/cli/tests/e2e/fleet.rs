@@ -11,7 +11,7 @@ use layermark_testkit::slurm::Slurm;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Lm, Said, binary, is_root, skipped, wait_for};
+use crate::common::{self, Lm, Said, binary, is_root, skipped, wait_for};
 
 /// Starts each task here: the host is only a name.
 pub const HERE: &str = "env HOST={host}";
@@ -200,6 +200,80 @@ fn a_share_is_measured_under_one_two_and_three_hosts() {
         said.stderr
     );
     nothing_left(&said.dir.path().join("work"));
+}
+
+/// Files of their own, one package of all, a program launched from it, and a recording.
+const ONE_PACKAGE: &str = "name = 'one'
+[[work]]
+label = 'own'
+workload = 'file'
+op = 'read'
+record = '4K'
+file_size = '64K'
+[[work]]
+label = 'one'
+workload = 'file'
+op = 'read'
+record = '4K'
+file_size = '128K'
+one_package = true
+[[work]]
+label = 'launch'
+workload = 'launch'
+command = \"sh -c 'exit 0'\"
+cache = ['cold', 'warm']
+package = true
+one_package = true
+[[work]]
+label = 'recording'
+workload = 'replay'
+time = 'io'
+";
+
+#[test]
+fn hosts_read_one_package_launch_from_it_and_replay_a_recording() {
+    if !is_root() || !Path::new("/usr/bin/strace").exists() {
+        return skipped("only root mounts, and strace is not installed everywhere");
+    }
+    let lm = storm(Lm::new(), HERE, "2").args(["--hosts", "a,b"]);
+    let share = lm.work().join("share");
+    let (child, home) = lm.file("plan.toml", ONE_PACKAGE).start();
+    // What is on the share itself: hosts mount the package in namespaces of their own.
+    let with = |name: &str| {
+        let dirs = fs::read_dir(&share).into_iter().flatten().flatten();
+        let of = dirs.map(|dir| dir.path().join("packaged").join(name));
+        of.filter(|path| path.exists()).count()
+    };
+    wait_for("the files of both hosts, and one package", || {
+        (with("data-65536-0") == 2).then_some(())
+    });
+    assert_eq!((with("data-131072-0"), with("root")), (1, 1));
+    let said = Said::from(common::output(child), home).code(0);
+    let json = said.json();
+    let rounds = json["run"]["rounds"].as_array().expect("rounds");
+    // Five points in two blocks: two own directories in turn, one host, two hosts.
+    assert_eq!(rounds.len(), 5 * 2 * 4, "{json:#}");
+    let turns = rounds
+        .iter()
+        .flat_map(|r| r["turns"].as_array().expect("turns"));
+    for turn in turns {
+        assert!(
+            turn["error"].is_null() && turn["ops"].as_u64() > Some(0),
+            "{turn:#}"
+        );
+    }
+    nothing_left(&share);
+    for (work, says) in [
+        ("workload = 'net'", "has two ends"),
+        (
+            "workload = 'file'\nop = 'write'\none_package = true",
+            "it has no packaged files",
+        ),
+    ] {
+        let plan = format!("name = 'x'\n[[work]]\n{work}\n");
+        let lm = storm(Lm::new(), HERE, "2").args(["--hosts", "a,b"]);
+        lm.file("plan.toml", &plan).run().fails(2, &[says]);
+    }
 }
 
 /// `n2` does this in place of starting its task; the words that start it are `"$@"`.

@@ -1,14 +1,19 @@
 //! A fleet's run in the store, and its bad days: the coordinator is killed, a disk is full, the database is gone, another
 //! fleet works beside it.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use layermark_testkit::postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::{
-    common::{self, Lm, Said, skipped, trials_stored, wait_for},
+    common::{self, Lm, Said, is_root, skipped, trials_stored, wait_for},
     fleet::{HERE, PLAN, nothing_left, storm},
 };
 
@@ -282,6 +287,72 @@ fn a_full_disk_of_one_host_is_a_result() {
         .filter(|(_, hosts)| *hosts >= 2)
         .count();
     assert!(two >= 4, "{json:#}");
+}
+
+/// Stops one thread of a process, and holds it until its own input ends.
+const STOP_A_THREAD: &str = "
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+for request in (0x4206, 0x4207):  # PTRACE_SEIZE, PTRACE_INTERRUPT
+    if libc.ptrace(request, int(sys.argv[1]), 0, 0):
+        sys.exit('ptrace: %d' % ctypes.get_errno())
+print('stopped', flush=True)
+sys.stdin.read()
+";
+
+/// A process below this one with a thread of this name.
+fn with_thread(pid: u32, name: &str) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    let mut threads = threads.flatten().flatten();
+    let is = |thread: fs::DirEntry| {
+        fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    if threads.any(is) {
+        return Some(pid);
+    }
+    let below = layermark_sys::process::children(pid);
+    below.into_iter().find_map(|child| with_thread(child, name))
+}
+
+/// Only its main thread hangs: the one that says that it is at work does not.
+#[test]
+fn a_task_whose_main_thread_hangs_is_lost_after_the_silence() {
+    if !is_root() {
+        return skipped("only root may stop a thread of another process");
+    }
+    let lm = storm(Lm::new(), HERE, "4");
+    let lm = lm.args(["--hosts", "a,b,c", "--silence", "10s"]);
+    let (child, home) = lm.start();
+    wait_for("some trials", || {
+        (trials_stored(home.path()) as usize > ROUNDS).then_some(())
+    });
+    let task = with_thread(child.id(), "alive").expect("a task");
+    let number = task.to_string();
+    let mut stopper = Command::new("/usr/bin/python3")
+        .args(["-c", STOP_A_THREAD, &number])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3");
+    let mut line = String::new();
+    let said = stopper.stdout.take().expect("its output");
+    let read = BufReader::new(said).read_line(&mut line);
+    assert_eq!((read.is_ok(), line.trim()), (true, "stopped"));
+    let said = Said::from(common::output(child), home);
+    drop(stopper.stdin.take());
+    let _ = stopper.wait();
+    let json = said.code(0).json();
+    let hosts = json["hosts"].as_array().expect("hosts");
+    let lost: Vec<&Value> = hosts.iter().filter(|h| h["lost"] == true).collect();
+    assert_eq!(lost.len(), 1, "{hosts:#?}");
+    let text = lost[0]["text"].as_str().expect("text");
+    assert!(text.contains("it did not answer for 10s"), "{text}");
+    // The others have all of their rounds.
+    let rounds = shared(&json, 1);
+    let has = |round| rounds.contains(&round);
+    let all = (0..4).all(|block| has((block, 1)) && has((block, 2)));
+    assert!(all, "{rounds:?}");
 }
 
 #[test]

@@ -40,12 +40,7 @@ impl OtherPath {
         let parent = open_now(other)?;
         let name = work.dir.name();
         let Some(dir) = seen(&parent, name) else {
-            let why = format!(
-                "the work directory {} was not seen in it within {UNSEEN:?}: it is not another path of that directory, \
-                 or its client remembers for longer which names there are",
-                work.named.display()
-            );
-            return Err(bad(other)(why));
+            return Err(bad(other)(unseen(&work.named.to_string_lossy())));
         };
         let one_client = is_one_file_system(&dir, work).map_err(|e| bad(other)(e.to_string()))?;
         if one_client {
@@ -90,8 +85,16 @@ impl OtherPath {
     }
 }
 
+/// Why a work directory cannot be used by another path.
+pub(super) fn unseen(work: &str) -> String {
+    format!(
+        "the work directory {work} was not seen in it within {UNSEEN:?}: it is not another path of that directory, \
+         or its client remembers for longer which names there are"
+    )
+}
+
 /// Opens the work directory of this name when it is seen, and its marker shows that it is ours.
-fn seen(parent: &Parent, name: &OsStr) -> Option<OwnedFd> {
+pub(super) fn seen(parent: &Parent, name: &OsStr) -> Option<OwnedFd> {
     let end = Instant::now() + UNSEEN;
     loop {
         let dir = mounts::open_unmounted(&parent.dir, name, OFlags::RDONLY);

@@ -2,7 +2,7 @@
 //! here. In the name of the file `_` stands for the `-` of an id.
 
 use layermark_model::{
-    CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Reached, Settings,
+    CPUS, Meaning, ONE_PACKAGE, Param, ParamKind, Point, PointError, Quantity, Reached, Settings,
 };
 use serde_json::{Map, Value};
 
@@ -103,8 +103,43 @@ pub const COMMON: &[Param] = &[Param::new(
 /// Maximum number of CPUs that can be requested.
 const MOST_CPUS: u64 = 64;
 
-/// The points of a workload's settings, each once for each number of CPUs.
+/// The points of a workload's settings: each once for each number of CPUs, and with the packaged files of all hosts where
+/// that is asked for.
 pub fn points(
+    workload: &dyn Workload,
+    settings: &Settings,
+    scale: f64,
+) -> Result<Vec<Point>, PointError> {
+    let mut own = settings.clone();
+    let one_package = match own.params.remove(ONE_PACKAGE) {
+        None | Some(Value::Bool(false)) => false,
+        Some(Value::Bool(true)) => true,
+        Some(other) => {
+            let what = format!(" = {other}: it must be true or false");
+            return Err(PointError::of(workload.id(), ONE_PACKAGE, what));
+        }
+    };
+    let mut points = on_cpus(workload, &own, scale)?;
+    for point in points.iter_mut().filter(|_| one_package) {
+        share_package(point)?;
+    }
+    Ok(points)
+}
+
+/// The same work on the packaged files of all hosts.
+fn share_package(point: &mut Point) -> Result<(), PointError> {
+    if let Some(why) = point.needs.not_one_package() {
+        let what = format!(" = true at `{}`: {why}", point.label);
+        let error = PointError::of(&point.workload, ONE_PACKAGE, what);
+        return Err(error.hint("leave it out: each host of a fleet then has files of its own"));
+    }
+    point.params.insert(ONE_PACKAGE.into(), true.into());
+    let said = std::mem::take(&mut point.meaning);
+    point.meaning = said.part(ONE_PACKAGE, "one package of all hosts");
+    Ok(())
+}
+
+fn on_cpus(
     workload: &dyn Workload,
     settings: &Settings,
     scale: f64,
@@ -284,6 +319,50 @@ pub(crate) mod tests {
                     param.name
                 );
             }
+        }
+    }
+
+    #[test]
+    fn hosts_can_use_one_package_where_it_is_only_read() {
+        let made = |workload: &str, params: serde_json::Value| {
+            let settings = Settings {
+                workload: workload.into(),
+                label: Some("x".into()),
+                params: params.as_object().cloned().unwrap(),
+            };
+            points(find(workload).unwrap(), &settings, 1.0)
+        };
+        let file = |op: &str, one: serde_json::Value| {
+            let params = serde_json::json!({"op": op, "one_package": one});
+            made("file", params)
+        };
+        let own = file("read", false.into()).unwrap().remove(0);
+        let one = file("read", true.into()).unwrap().remove(0);
+        assert!(one.flag(ONE_PACKAGE) && !own.flag(ONE_PACKAGE));
+        assert_ne!(one.key(), own.key(), "it is a point of its own");
+        let texts: Vec<&str> = one.meaning.parts.iter().map(|p| p.text.as_str()).collect();
+        assert!(texts.contains(&"one package of all hosts"), "{texts:?}");
+        // What the workload itself reads has no such parameter.
+        find("file").unwrap().read(&one, Purpose::Run).unwrap();
+        let launched = serde_json::json!({"command": "true", "package": true, "one_package": true});
+        made("launch", launched).unwrap();
+        for (e, says) in [
+            (file("write", true.into()), "it has no packaged files"),
+            (
+                file("first-write", true.into()),
+                "it changes its packaged files",
+            ),
+            (file("read", "yes".into()), "it must be true or false"),
+            (
+                made(
+                    "launch",
+                    serde_json::json!({"command": "true", "one_package": true}),
+                ),
+                "it has no packaged files",
+            ),
+        ] {
+            let e = e.unwrap_err().to_string();
+            assert!(e.contains("`one_package` = ") && e.contains(says), "{e}");
         }
     }
 

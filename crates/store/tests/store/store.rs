@@ -289,14 +289,26 @@ fn imports_are_kept_beside_the_runs(at: &str) {
 fn tallies_are_kept_by_rules_and_trials(at: &str) {
     let mut store = Store::open(at).unwrap();
     store.begin(&run("01", 1)).unwrap();
-    assert!(store.tallies("a").is_err(), "a new store has no such table");
+    assert!(
+        store.tallies("a", &["01"]).is_err(),
+        "a new store has no such table"
+    );
     let tally = |trials: u64, text: &str| [(("01".to_owned(), trials), text.to_owned())];
     store.keep_tallies("a", &tally(1, "one")).unwrap();
-    assert_eq!(store.tallies("a").unwrap(), tally(1, "one").into());
-    assert_eq!(store.tallies("b").unwrap(), [].into(), "other rules");
+    assert_eq!(store.tallies("a", &["01"]).unwrap(), tally(1, "one").into());
+    assert_eq!(
+        store.tallies("b", &["01"]).unwrap(),
+        [].into(),
+        "other rules"
+    );
     store.keep_tallies("b", &tally(2, "two")).unwrap();
-    assert_eq!(store.tallies("a").unwrap(), [].into(), "replaced");
-    assert_eq!(store.tallies("b").unwrap(), tally(2, "two").into());
+    assert_eq!(store.tallies("a", &["01"]).unwrap(), [].into(), "replaced");
+    // The run asked for is found among more than one query takes.
+    let many: Vec<String> = (0..1200).map(|n| format!("x{n}")).collect();
+    let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(store.tallies("b", &many).unwrap(), [].into(), "other runs");
+    many.push("01");
+    assert_eq!(store.tallies("b", &many).unwrap(), tally(2, "two").into());
 }
 
 fn a_trial_is_stored_once_and_only_for_a_run_that_is_there(at: &str) {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use layermark_fleet::storm::{self, StormBefore, StormEvent, StormRequest, USUAL_BLOCKS};
-use layermark_lab::{Catalog, Stop, points};
+use layermark_lab::{Catalog, Stop, fleet_points};
 use layermark_model::{FleetOfRun, FleetPlace, FleetRun, Plan, Point, StoreOption};
 use layermark_report::{FleetReport, render};
 use layermark_store::Store;
@@ -210,7 +210,7 @@ fn request(args: &FleetRunArgs) -> Result<StormRequest, Failure> {
         .map_err(|e| Failure::usage(format!("plan: {e}")))?;
     let share = shared(args.share.as_deref().unwrap_or_default())?;
     Ok(StormRequest {
-        points: points(&plan, Catalog::default())?,
+        points: fleet_points(&plan, Catalog::default())?,
         blocks: args.blocks.or(plan.blocks).unwrap_or(USUAL_BLOCKS),
         dir: args.launcher.own_dir(),
         share,
@@ -268,7 +268,7 @@ fn again(name: &str, args: &FleetRunArgs) -> Result<(StormRequest, StormBefore),
             format!("if they are yours, name them: --dir {dir} --share {share}"),
         );
     }
-    let points = points(&run.plan, Catalog::default())?;
+    let points = fleet_points(&run.plan, Catalog::default())?;
     let is_same = |a: &Point, b: &Point| a.label == b.label && a.params == b.params;
     let same = points.len() == run.points.len()
         && points.iter().zip(&run.points).all(|(a, b)| is_same(a, b));

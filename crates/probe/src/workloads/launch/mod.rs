@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{Environment, FigureValues, Needs, Pass, PointError, Spec, Trial, Turn};
+use layermark_model::{
+    Environment, FigureValues, HostFiles, Needs, Pass, PointError, Spec, Trial, Turn,
+};
 
 use crate::{
     Beat, Context, Placed, ProbeError, TurnRequest, Turned, Work, counters,
@@ -59,6 +61,11 @@ impl Runs for LaunchParams {
         let extra = traced.then(|| param::point(String::new(), &tracing()));
         Ok(Needs {
             restart: self.restart,
+            host_files: if self.package {
+                HostFiles::Read
+            } else {
+                HostFiles::None
+            },
             per_layer: !self.cmd.is_empty() || !self.user.is_empty(),
             extra: extra.transpose()?,
             ..Needs::default()

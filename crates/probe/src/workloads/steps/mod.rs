@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use layermark_model::{Environment, Needs, PointError, Spec};
+use layermark_model::{Environment, HostFiles, Needs, PointError, Spec};
 use layermark_sys::packages;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -101,6 +101,11 @@ impl Runs for StepParams {
             // Others lie in the step's own directory.
             programs: self.programs().any(|name| !name.contains('/')),
             refresh: self.first,
+            host_files: match self.copy {
+                _ if self.tree.is_empty() => HostFiles::None,
+                TreeCopy::None => HostFiles::Changed,
+                TreeCopy::Once | TreeCopy::Each => HostFiles::Read,
+            },
             per_layer: self.trace,
             ..Needs::default()
         })

@@ -1,0 +1,83 @@
+//! Packaged files that several hosts use: one work directory on a share has them, and is shown in those of all hosts.
+
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, OFlags},
+    mount::{MountPropagationFlags, mount_bind, mount_change},
+};
+
+use super::{WorkDir, bad, open_now, other_path::seen, unseen};
+use crate::{
+    LayerError, fd,
+    host::{PACKAGED, sync},
+    mounts, served, tree,
+};
+
+impl WorkDir {
+    /// Copies the files of `master` into its `packaged/`, and flushes them.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn package(&self, master: &Path) -> Result<(), LayerError> {
+        let to = self.path().join(PACKAGED);
+        let copied = served::ask(&self.named, || {
+            tree::copy(master, &to).and_then(|()| sync(&to))
+        });
+        copied.map_err(LayerError::io("dir", "copy packaged files to", &to))
+    }
+}
+
+/// The `packaged/` of another work directory, mounted in a work directory of ours.
+#[derive(Debug)]
+pub(crate) struct OnePackage {
+    at: PathBuf,
+}
+
+impl OnePackage {
+    /// Waits until the work directory with this name is seen in `parent`, and mounts its `packaged/` in `work`.
+    pub(crate) fn mount(work: &WorkDir, parent: &Path, name: &str) -> Result<Self, LayerError> {
+        served::ask(parent, || Self::mount_now(work, parent, name))
+    }
+
+    fn mount_now(work: &WorkDir, parent: &Path, name: &str) -> Result<Self, LayerError> {
+        let above = open_now(parent)?;
+        let Some(dir) = seen(&above, OsStr::new(name)) else {
+            return Err(bad(parent)(unseen(name)));
+        };
+        let at = work.path().join(PACKAGED);
+        let mount = || -> io::Result<()> {
+            // By descriptor, whatever the paths lead to now.
+            let package = mounts::open_unmounted(&dir, PACKAGED.as_ref(), OFlags::RDONLY)?;
+            std::fs::create_dir(&at)?;
+            mount_bind(fd::path_of(&package), &at)?;
+            let is_there = mount_change(&at, MountPropagationFlags::PRIVATE)
+                .map_err(io::Error::from)
+                .map(|()| fd::is_at(CWD, &at, &package));
+            match is_there {
+                Ok(true) => Ok(()),
+                other => {
+                    mounts::unmount(&at)?;
+                    let e = io::Error::other("it is not there after it was mounted");
+                    Err(other.err().unwrap_or(e))
+                }
+            }
+        };
+        mount().map_err(LayerError::io("dir", "mount the package at", &at))?;
+        Ok(Self { at })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// Unmounts it.
+    pub(crate) fn close(self) -> io::Result<()> {
+        mounts::unmount(&self.at)
+    }
+}
