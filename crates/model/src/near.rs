@@ -40,6 +40,6 @@ mod tests {
         assert_eq!(nearest("hist", known), Some("history"));
         assert_eq!(nearest("hi", known), None);
         assert_eq!(nearest("comp", known), None);
-        assert_eq!(nearest("story", known), None);
+        assert_eq!(nearest("tory", known), None);
     }
 }
