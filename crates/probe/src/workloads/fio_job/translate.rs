@@ -117,9 +117,10 @@ impl Translated<'_> {
             );
         }
         let size = file.or(amount).ok_or_else(|| {
-            let (place, add) = match of.is_command {
-                true => ("the command line".to_owned(), "--size=64m"),
-                false => (format!("[{}]", of.name), "size=64m"),
+            let (place, add) = if of.is_command {
+                ("the command line".to_owned(), "--size=64m")
+            } else {
+                (format!("[{}]", of.name), "size=64m")
             };
             JobError::at(place, "it has no `size`").hint(format!("add {add}: {PAGE}"))
         })?;
