@@ -36,7 +36,7 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "layermark", version, propagate_version = true)]
 #[command(
-    after_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
+    after_long_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
     A path between two of them, for the workload `net`: client..server, such as vm:nic=e1000..vm.\n\
     `layermark layers` lists them.\n\
     Exit codes: 0 done; 1 a gate failed, acknowledged data was lost, or an error; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
@@ -48,7 +48,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Cmd {
-    /// Compare layers as a plan says; without one, fifteen everyday operations in two to three minutes
+    /// Compare layers with this machine itself: as a plan says, or without one by fifteen everyday operations in two to three minutes
     Run(Box<RunArgs>),
     /// Ask whether a directory can be relied on: locks, shared mappings, fsync, names, changes of others
     Safe(SafeArgs),
@@ -56,7 +56,7 @@ pub enum Cmd {
     Fleet(Box<FleetArgs>),
     /// List the plans that come with layermark, and what each answers
     Plans(PlansArgs),
-    /// List what can be set up here, what is missing, and the command that installs it
+    /// List what can be set up here; what is missing, and the command that installs it
     Layers(LayersArgs),
     /// Compare two runs, and fail where something became slower
     Compare(Box<CompareArgs>),

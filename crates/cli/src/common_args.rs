@@ -52,8 +52,8 @@ pub struct OutArgs {
     pub store: StoreArg,
 }
 
-const OUTPUT: &str = "Write the report to a file in the format of its ending, such as x.html, x.md, x.csv, x.json, x.png; \
-    x.lm is the run itself; repeatable";
+const OUTPUT: &str = "Write a report in the format of its ending: x.html, x.md, x.csv, x.json, x.png; x.lm is the run itself; \
+    repeatable";
 
 fn output_help() -> String {
     output_help_of(|_| true) + "; x.lm is the run itself, to be kept or sent"

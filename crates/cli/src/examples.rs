@@ -31,7 +31,21 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         "fleet",
         [
             "layermark fleet check --launcher slurm --hosts 16 --share /shared",
-            "layermark fleet run share-storm --launcher 'ssh {host}' --hosts n1,n2,n3 --share /shared",
+            "layermark fleet run --launcher 'ssh {host}' --hosts n1,n2,n3 --share /shared",
+        ],
+    ),
+    (
+        "fleet check",
+        [
+            "layermark fleet check --launcher slurm --hosts 16 --share /shared",
+            "layermark fleet check --launcher 'ssh {host}' --hosts n1,n2,n3",
+        ],
+    ),
+    (
+        "fleet run",
+        [
+            "layermark fleet run --launcher slurm --hosts 16 --share /shared",
+            "layermark fleet run --launcher 'ssh {host}' --hosts n1,n2,n3 --share /shared",
         ],
     ),
     ("plans", ["layermark plans", "layermark plans daily"]),
@@ -112,7 +126,15 @@ const FEW: usize = 12;
 /// The command with its examples before its options. The short help has those that the examples use and the usual ones.
 pub fn with(command: Command) -> Command {
     let name = command.get_name().to_owned();
-    let Some(lines) = of(&name) else {
+    let command = command.mut_subcommands(|sub| {
+        let name = format!("{name} {}", sub.get_name());
+        named(sub, &name)
+    });
+    named(command, &name)
+}
+
+fn named(command: Command, name: &str) -> Command {
+    let Some(lines) = of(name) else {
         return command;
     };
     let all = command.get_arguments().count();
@@ -164,15 +186,19 @@ mod tests {
         let all = args::command();
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
         for (name, _) in EXAMPLES {
-            assert!(names.contains(name), "there is no command `{name}`");
+            let mut words = name.split(' ');
+            let found = words.try_fold(&all, |found, word| found.find_subcommand(word));
+            assert!(found.is_some(), "there is no command `{name}`");
         }
-        for name in &names {
+        for name in EXAMPLES.iter().map(|(name, _)| name).chain(&names) {
             let lines = of(name).unwrap_or_else(|| panic!("write two examples for `{name}`"));
             for line in lines {
                 assert!(
                     line.starts_with(&format!("layermark {name}")),
                     "{name}: {line}"
                 );
+                // It is indented by two, and what is broken into two lines cannot be pasted.
+                assert!(line.len() + 2 < 80, "{name}: {line}");
                 let words = shell_words::split(line).unwrap();
                 let words = words.into_iter().map(OsString::from);
                 if let Err(failure) = args::parse(words) {
@@ -193,17 +219,27 @@ mod tests {
 
     #[test]
     fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
-        let mut all = args::command();
-        for command in all.get_subcommands_mut() {
+        fn every(command: Command) -> Vec<Command> {
+            let subs: Vec<Command> = command.get_subcommands().cloned().collect();
+            let subs = subs.into_iter().flat_map(every);
+            std::iter::once(command).chain(subs).collect()
+        }
+        let all = args::command();
+        for command in all.get_subcommands().cloned().flat_map(every) {
             let (name, count) = (
                 command.get_name().to_owned(),
                 command.get_arguments().count(),
             );
+            let mut command = command.term_width(80);
             let short = command.render_help().to_string();
             assert!(
                 short.lines().count() <= 40,
                 "{name} has {} lines:\n{short}",
                 short.lines().count()
+            );
+            assert!(
+                short.lines().all(|line| line.chars().count() <= 80),
+                "{short}"
             );
             let long = command.render_long_help().to_string();
             let options = long

@@ -105,6 +105,11 @@ impl Failure {
             let what = self.message.strip_prefix(&param.to_string())?;
             Some(name(param)? + what)
         });
+        // The help of a workload does not have the flag of another command.
+        let help = self.param.as_ref().map(WrongParam::help);
+        self.hint = self
+            .hint
+            .filter(|hint| renamed.is_none() || help.as_ref() != Some(hint));
         self.message = renamed.unwrap_or(self.message);
         self
     }

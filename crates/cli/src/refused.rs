@@ -30,7 +30,16 @@ pub fn refused(
     let Some(text) = text.strip_prefix("error: ") else {
         error.exit();
     };
-    let help = help_of(known, command);
+    let help = line.get(2).and_then(|second| {
+        let second = second.to_str()?;
+        let inner = known.find_subcommand(command?)?.find_subcommand(second)?;
+        Some(format!(
+            "layermark {} {} --help",
+            command?,
+            inner.get_name()
+        ))
+    });
+    let help = help.unwrap_or_else(|| help_of(known, command));
     if let Some(failure) = negative(error, &help, line) {
         return failure;
     }

@@ -52,7 +52,10 @@ fn flag(param: &Param) -> Arg {
     let help = if param.default.is_empty() {
         param.help.to_owned()
     } else {
-        format!("{} [default: {}]", param.help, param.default)
+        // A line may be broken at a space.
+        let default = param.default.replace(',', ", ");
+        let default = if param.list { &default } else { param.default };
+        format!("{} [default: {default}]", param.help)
     };
     let arg = arg.help(help).action(if param.list {
         ArgAction::Append

@@ -49,7 +49,7 @@ pub struct PointError {
     pub message: String,
     /// The parameter, where it is one: the message names it first.
     pub param: Option<WrongParam>,
-    /// A hint: what to do about it.
+    /// A hint: what to do about it. Each error has one.
     pub hint: Option<String>,
 }
 
@@ -63,6 +63,18 @@ pub struct WrongParam {
     pub name: String,
 }
 
+/// The command that lists a workload's parameters.
+fn help_of(workload: &str) -> String {
+    format!("layermark {workload} --help")
+}
+
+impl WrongParam {
+    /// The command that lists all parameters of its workload: the hint of an error that has no better one.
+    pub fn help(&self) -> String {
+        help_of(&self.workload)
+    }
+}
+
 impl fmt::Display for WrongParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: `{}`", self.workload, self.name)
@@ -70,16 +82,17 @@ impl fmt::Display for WrongParam {
 }
 
 impl PointError {
-    /// An error without a hint.
-    pub fn new(message: impl Into<String>) -> Self {
+    /// An error in the settings or in a point of a workload that no single parameter is the cause of. The hint is the
+    /// command that lists all its parameters.
+    pub fn of_workload(workload: &str, what: impl fmt::Display) -> Self {
         Self {
-            message: message.into(),
+            message: format!("{workload}: {what}"),
             param: None,
-            hint: None,
+            hint: Some(help_of(workload)),
         }
     }
 
-    /// An error in a parameter. `what` follows its name.
+    /// An error in a parameter. `what` follows its name. The hint is the command that lists all parameters of the workload.
     pub fn of(workload: &str, name: &str, what: impl fmt::Display) -> Self {
         let param = WrongParam {
             workload: workload.into(),
@@ -88,7 +101,7 @@ impl PointError {
         Self {
             message: format!("{param}{what}"),
             param: Some(param),
-            hint: None,
+            hint: Some(help_of(workload)),
         }
     }
 
@@ -100,7 +113,7 @@ impl PointError {
         }
     }
 
-    /// Adds a hint.
+    /// Replaces the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -125,10 +138,14 @@ impl Point {
                 meaning,
                 needs: Arc::default(),
             }),
-            Ok(_) => Err(PointError::new(format!(
-                "{workload}: parameters are not a table"
-            ))),
-            Err(e) => Err(PointError::new(format!("{workload}: {e}"))),
+            Ok(_) => Err(PointError::of_workload(
+                workload,
+                format!("point `{label}`: its parameters are not a table"),
+            )),
+            Err(e) => Err(PointError::of_workload(
+                workload,
+                format!("point `{label}`: {e}"),
+            )),
         }
     }
 
@@ -137,8 +154,9 @@ impl Point {
         let mut params = self.params.clone();
         params.remove(CPUS);
         params.remove(ONE_PACKAGE);
-        T::deserialize(Value::Object(params))
-            .map_err(|e| PointError::new(format!("{} `{}`: {e}", self.workload, self.label)))
+        T::deserialize(Value::Object(params)).map_err(|e| {
+            PointError::of_workload(&self.workload, format!("point `{}`: {e}", self.label))
+        })
     }
 
     /// A text parameter, such as `op` or `cache`; empty if absent.

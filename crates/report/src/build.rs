@@ -154,7 +154,7 @@ impl Report {
         self.distrust().is_none()
     }
 
-    /// Whether to believe the numbers; `None` if there are none.
+    /// Whether to believe the numbers, or else what was found in place of them; `None` where there is nothing to believe.
     fn believed(&self) -> Option<Trusted> {
         let warned = self.trust.iter().any(|t| t.state == TrustState::Warn);
         let reason = self.distrust().map(Cow::into_owned);
@@ -163,7 +163,8 @@ impl Report {
             (None, true) => TrustWord::WithCare,
             (None, false) => TrustWord::Yes,
         };
-        (!self.results.is_empty()).then_some(Trusted { word, reason })
+        // Power cuts without a result at a point are not believed either if their controls are wrong.
+        (!self.results.is_empty() || reason.is_some()).then_some(Trusted { word, reason })
     }
 
     /// Why the numbers are not trusted.

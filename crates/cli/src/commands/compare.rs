@@ -211,14 +211,16 @@ fn from_file(path: &str) -> Result<Report, Failure> {
 }
 
 fn nothing_in_common(old: &Report, new: &Report) -> Failure {
+    /// How many points of each run are named.
+    const NAMED: usize = 3;
     let has = |report: &Report| {
         let layers = report.layers.iter().filter(|l| !l.control);
         let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
         let points: Vec<String> = report.points().iter().map(|p| format!("\"{p}\"")).collect();
-        let measured = if points.is_empty() {
-            "nothing".into()
-        } else {
-            points.join(", ")
+        let measured = match points.len() {
+            0 => "nothing".into(),
+            n if n > NAMED => format!("{} and {} more", points[..NAMED].join(", "), n - NAMED),
+            _ => points.join(", "),
         };
         format!("run {} has {measured} in {}", report.run, layers.join(", "))
     };
@@ -227,7 +229,10 @@ fn nothing_in_common(old: &Report, new: &Report) -> Failure {
         has(old),
         has(new)
     ))
-    .hint("make the newer one with the older one's plan: layermark run --replay RUN")
+    .hint(format!(
+        "make the newer one with the older one's plan: layermark run --replay {}{}",
+        old.run, old.store
+    ))
 }
 
 /// Refuses to compare runs of unlike machines or kernels.

@@ -112,6 +112,13 @@ fn find(name: &str) -> Result<&'static str, Failure> {
         return Ok(text);
     }
     let near = nearest(name, PAGES.iter().map(|(known, _)| *known));
+    // A page about it: `fio` is `howto/from-fio`.
+    let of_it = || {
+        PAGES
+            .iter()
+            .find(|(known, _)| known.split(['/', '-']).any(|word| word == name))
+    };
+    let near = near.or_else(|| Some(of_it()?.0));
     let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     Err(Failure::usage(format!("docs: there is no page `{name}`"))
         .hint(format!("{near}all pages: layermark docs")))
@@ -153,6 +160,14 @@ fn page(text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_of_a_page_finds_its_name() {
+        let hint = |name: &str| find(name).unwrap_err().hint.unwrap_or_default();
+        assert!(hint("fio").contains("did you mean `howto/from-fio`?"));
+        assert!(hint("tutroial").contains("did you mean `tutorial`?"));
+        assert_eq!(hint("weather"), "all pages: layermark docs");
+    }
 
     #[test]
     fn the_binary_has_the_pages_of_the_summary_in_its_order() {

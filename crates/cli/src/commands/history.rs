@@ -230,12 +230,20 @@ fn import_json(i: &ImportSummary) -> Value {
 fn table(runs: &[(Summary, Option<Tally>)], imports: &[ImportSummary]) -> String {
     let mut text = String::new();
     if !runs.is_empty() {
+        let labels = labels(runs.iter().map(|(run, _)| run.label.as_deref()));
         let head = format!(
-            "{:>4}  {:<26}  {:<16}  {:<11}  {:<16}  {:<37}  layers\n",
-            "#", "run", "started", "status", "plan", "verdicts"
+            "{:>4}  {:<26}  {:<16}  {:<11}  {:<16}  {}{:<37}  layers\n",
+            "#",
+            "run",
+            "started",
+            "status",
+            "plan",
+            labels("label"),
+            "verdicts"
         );
         text += &head;
-        text.extend(runs.iter().map(|(run, tally)| line(run, tally.as_ref())));
+        let lines = runs.iter();
+        text.extend(lines.map(|(run, tally)| line(run, tally.as_ref(), &labels)));
     }
     if !imports.is_empty() {
         let gap = if runs.is_empty() { "" } else { "\n" };
@@ -267,26 +275,26 @@ pub fn time(ms: i64) -> String {
     )
 }
 
-fn line(run: &Summary, tally: Option<&Tally>) -> String {
+/// The column of the labels of machines, which is left out if no run has one. A cell of it is made from its text.
+fn labels<'a>(all: impl Iterator<Item = Option<&'a str>>) -> impl Fn(&str) -> String {
+    let widest = all.flatten().map(|label| label.chars().count()).max();
+    let width = widest.map(|widest| widest.max("label".len()));
+    move |text| width.map_or_else(String::new, |width| format!("{text:<width$}  "))
+}
+
+fn line(run: &Summary, tally: Option<&Tally>, labels: &impl Fn(&str) -> String) -> String {
     let started = time(run.started_ms);
     let status = status(run.status);
     let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
     let verdicts = tally.map_or_else(|| "-".into(), verdicts);
+    let label = labels(run.label.as_deref().unwrap_or("-"));
     let line = format!(
-        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n"
+        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {label}{verdicts:<37}  {layers}\n"
     );
-    match said(run, tally) {
-        Some(said) => format!("{line}{:6}{said}\n", ""),
+    match tally.and_then(|t| t.headline.as_ref()) {
+        Some(headline) => format!("{line}{:6}{headline}\n", ""),
         None => line,
     }
-}
-
-/// What is said of a run below its line: the label of its machine, then its headline.
-fn said(run: &Summary, tally: Option<&Tally>) -> Option<String> {
-    let label = run.label.as_ref().map(|label| format!("[{label}]"));
-    let headline = tally.and_then(|t| t.headline.clone());
-    let said: Vec<String> = label.into_iter().chain(headline).collect();
-    (!said.is_empty()).then(|| said.join(" "))
 }
 
 /// The state of a run, in one word.
@@ -321,6 +329,38 @@ pub fn verdicts(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_that_have_labels_have_a_column() {
+        let run = |label: Option<&str>| {
+            let run = Summary {
+                id: "01A".into(),
+                number: 1,
+                name: "card".into(),
+                label: label.map(str::to_owned),
+                started_ms: 0,
+                ended_ms: None,
+                status: RunStatus::Done,
+                layers: vec!["native".into()],
+                points: 1,
+                trials: 1,
+            };
+            (run, None)
+        };
+        let unnamed = table(&[run(None), run(None)], &[]);
+        assert!(!unnamed.contains("label"), "{unnamed}");
+        let named = table(&[run(Some("build-7 in the cellar")), run(None)], &[]);
+        let lines: Vec<&str> = named.lines().collect();
+        let at = |line: usize, word: &str| lines[line].find(word).expect(word);
+        let column = at(0, "label");
+        assert_eq!(at(1, "build-7 in the cellar"), column, "{named}");
+        assert_eq!(&lines[2][column..=column], "-", "{named}");
+        assert_eq!(
+            [at(0, "layers"), at(1, "native")],
+            [at(2, "native"); 2],
+            "{named}"
+        );
+    }
 
     #[test]
     fn times_are_days_or_how_long_ago() {

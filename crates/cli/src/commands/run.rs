@@ -376,10 +376,8 @@ pub(super) fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
 /// The plan of a job file of fio. What is different here, or was not honoured, is printed, and is in the
 /// report's head.
 fn fio_plan(path: &str, text: &str) -> Result<Plan, Failure> {
-    let jobs = fio_job::jobs(text).map_err(|e| {
-        let hint = e.hint.clone().unwrap_or_default();
-        Failure::usage(format!("job file {path}: {e}")).hint(hint)
-    })?;
+    let jobs = fio_job::jobs(text)
+        .map_err(|e| Failure::usage(format!("job file {path}: {e}")).hint(e.hint))?;
     let notes: Vec<String> = jobs.iter().flat_map(|job| job.notes.clone()).collect();
     for note in &notes {
         say(format!("note: {note}"));

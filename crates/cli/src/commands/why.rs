@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use layermark_model::{Settings, Spec};
+use layermark_probe::workloads::steps;
 use layermark_report::{Report, Why, render};
 use serde_json::{Value, json};
 
@@ -40,6 +41,11 @@ pub fn command(command: Settings, common: &CommonArgs) -> Result<ExitCode, Failu
         return Err(Failure::usage(text).hint(
             "name another: layermark why 'git status' -l fuse; all layers: layermark layers",
         ));
+    }
+    // The calls are measured for a minute before the command would fail.
+    let on_this_host = common.baseline.as_ref().is_none_or(Spec::is_native);
+    if on_this_host && let Some(e) = steps::not_found(&command) {
+        return Err(Failure::usage(format!("why: {}", e.message)).hint(e.hint.unwrap_or_default()));
     }
     let mut command = command;
     command.params.insert("trace".into(), Value::Bool(true));

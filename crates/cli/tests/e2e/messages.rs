@@ -24,6 +24,9 @@ const LINES: &[&str] = &[
     // Commands and options.
     "frobnicate",
     "reprot",
+    "hist",
+    "docs fio",
+    "fleet check",
     "file --size 4K",
     "file --nonsense",
     "file --op raed",

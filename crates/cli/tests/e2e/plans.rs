@@ -424,7 +424,7 @@ fn a_job_file_of_fio_is_a_plan() {
         2,
         &[
             "job file bad.fio: [a] rw=trim",
-            "hint: docs/src/howto/from-fio.md",
+            "what to write instead of others: layermark docs from-fio",
         ],
     );
 }

@@ -132,6 +132,17 @@ fn a_command_and_a_layer_have_to_be_named() {
         .args(["why", "git status"])
         .run()
         .fails(2, &["no layer", "-l overlay:upper"]);
+    // The calls were measured for a minute before the program was missed.
+    Lm::new()
+        .args(["why", "no-such-program x", "-l", "fuse"])
+        .run()
+        .fails(
+            2,
+            &[
+                "why: `no-such-program` was not found",
+                "hint: name a program",
+            ],
+        );
     // With itself it would be compared with nothing.
     for flags in ["-l native", "-l bind --baseline bind"] {
         Lm::new()

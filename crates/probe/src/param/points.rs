@@ -111,7 +111,7 @@ pub fn read<P: Params>(at: &Point) -> Result<P, PointError> {
 fn check<P: Params>(p: &P) -> Result<(), PointError> {
     match serde_json::to_value(p) {
         Ok(Value::Object(map)) => check_ranges(p, &map)?,
-        Ok(_) => return Err(error::<P>("parameters are not a table")),
+        Ok(_) => return Err(error::<P>("its parameters are not a table")),
         Err(e) => return Err(error::<P>(e)),
     }
     p.check()
@@ -123,7 +123,7 @@ fn check_ranges<P: Params>(p: &P, map: &Map<String, Value>) -> Result<(), PointE
 }
 
 fn error<P: Params>(why: impl std::fmt::Display) -> PointError {
-    PointError::new(format!("{}: {why}", P::ID))
+    PointError::of_workload(P::ID, why)
 }
 
 /// Parameters that applied to some point.

@@ -17,10 +17,10 @@ const AUTO: &str = "auto";
 
 /// The error for more than [`MAX_POINTS`].
 pub fn too_many_points(workload: &str) -> PointError {
-    PointError::new(format!(
-        "{workload}: the lists make more than {MAX_POINTS} points"
+    let what = format!("the lists of its parameters make more than {MAX_POINTS} points");
+    PointError::of_workload(workload, what).hint(format!(
+        "shorten a list, or write several plans; what takes a list: layermark {workload} --help"
     ))
-    .hint("shorten a list, or write several plans")
 }
 
 /// Values of every parameter: those given, or else the default.
@@ -38,7 +38,7 @@ impl Values {
         let workload = &settings.workload;
         let names = || params.iter().map(|p| p.name);
         if let Some(key) = settings.params.keys().find(|k| names().all(|n| n != *k)) {
-            let error = PointError::new(format!("{workload}: unknown parameter `{key}`"));
+            let error = PointError::of(workload, key, " is not a parameter");
             return Err(did_you_mean(error, key, names()));
         }
         let mut values = Self {
@@ -122,9 +122,10 @@ fn did_you_mean(
     known: impl Iterator<Item = &'static str>,
 ) -> PointError {
     let known: Vec<&str> = known.collect();
+    let help = error.hint.clone().unwrap_or_default();
     match nearest(word, known.iter().copied()) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(format!("known are {}", known.join(", "))),
+        Some(near) => error.hint(format!("did you mean `{near}`? {help}")),
+        None => error.hint(format!("known are {}: {help}", known.join(", "))),
     }
 }
 
@@ -361,13 +362,13 @@ mod tests {
         assert_eq!(
             (e.message.as_str(), e.hint.as_deref()),
             (
-                "w: unknown parameter `recrod`",
-                Some("did you mean `record`?")
+                "w: `recrod` is not a parameter",
+                Some("did you mean `record`? layermark w --help")
             )
         );
         assert_eq!(
             fails(json!({"op": "raed"})).hint.as_deref(),
-            Some("did you mean `read`?")
+            Some("did you mean `read`? layermark w --help")
         );
         assert!(
             fails(json!({"passes": [1, 2]}))

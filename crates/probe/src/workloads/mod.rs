@@ -279,6 +279,47 @@ pub(crate) mod tests {
         assert!(find("flie").is_none());
     }
 
+    /// Sentences without the name of the workload, or without something to do, were 26.
+    #[test]
+    fn each_error_of_settings_names_workload_and_parameter_and_has_a_command() {
+        for workload in ALL {
+            let id = workload.id();
+            let refused = |name: &str, value: serde_json::Value| {
+                let settings = Settings {
+                    workload: id.into(),
+                    label: None,
+                    params: serde_json::Map::from_iter([(name.to_owned(), value)]),
+                };
+                let e = points(*workload, &settings, 1.0).unwrap_err();
+                let hint = e.hint.clone().unwrap_or_default();
+                assert!(
+                    hint.contains(&format!("layermark {id} --help")),
+                    "{e}: {hint}"
+                );
+                e
+            };
+            let unknown = refused("no_such_name", 1.into());
+            let param = unknown
+                .param
+                .as_ref()
+                .map(|p| (p.workload.as_str(), p.name.as_str()));
+            assert_eq!(param, Some((id, "no_such_name")));
+            assert_eq!(
+                unknown.message,
+                format!("{id}: `no_such_name` is not a parameter")
+            );
+            for param in workload
+                .params()
+                .into_iter()
+                .filter(|p| p.kind == ParamKind::Count)
+            {
+                let wrong = refused(param.name, serde_json::json!({"a": 1}));
+                assert_eq!(wrong.param.map(|p| p.workload).as_deref(), Some(id));
+                assert!(wrong.message.starts_with(&format!("{id}: `")));
+            }
+        }
+    }
+
     #[test]
     fn every_default_makes_points() {
         for workload in ALL {

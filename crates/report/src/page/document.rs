@@ -62,8 +62,8 @@ impl<'a> Document<'a> {
             Block::new(Part::Matrix, "", Content::Matrix(Matrix::new(report))),
             results(report),
         ];
-        // Where nothing was measured there is nothing to trust.
-        if !report.results.is_empty() {
+        // Where nothing was measured there is nothing to trust. A comparison has results and no answer of its own.
+        if report.trusted.is_some() || !report.results.is_empty() {
             let checks = Content::Checks(&report.trust);
             let trust = Block::new(Part::Trust, captions::TRUST, checks);
             blocks.push(trust.note(TrustLine::of(report).words(&NO_NAMES).into()));

@@ -119,8 +119,8 @@ pub struct Report {
     pub findings: Vec<Statement>,
     /// The verdict in words, layer by layer.
     pub verdicts: Vec<Statement>,
-    /// Whether to believe the numbers. Absent where nothing was measured, and in comparisons, where each of the two runs has
-    /// its own answer.
+    /// Whether to believe the numbers: `no` is exit code 4. Absent where nothing was measured and no check failed, and in
+    /// comparisons, where each of the two runs has its own answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Trusted>,
     /// Why the numbers can, or cannot, be trusted.

@@ -13,6 +13,7 @@ use layermark_testkit::{
     fixtures,
     sample::{Sample, lost_sequence},
 };
+use serde_json::Value;
 
 /// Terms of the method, which a reader of a first screen need not know.
 const TERMS: [&str; 8] = [
@@ -81,7 +82,7 @@ fn a_first_line_of_trust_says_whether_to_believe_it() {
             (true, false) => "yes, ",
         };
         let json = serde_json::to_value(&report).expect("JSON");
-        if report.results.is_empty() {
+        if report.results.is_empty() && report.trustworthy() {
             assert_eq!((said.as_str(), json.get("trusted")), ("", None));
             continue;
         }
@@ -167,6 +168,33 @@ fn wrong_controls_of_power_cuts_end_trust_everywhere() {
         assert!(exported(&report, "x.card.svg").contains("! trust: no: native is known"));
         assert!(printed(&report, 200).contains(&format!("Trust: {start}")));
     }
+}
+
+/// The exit code was 4, and nothing in JSON said so.
+#[test]
+fn wrong_controls_are_not_trusted_without_any_result() {
+    let (mut run, _) = Sample::default().build();
+    run.layers[0].facts.sequence_cuts = vec![SequenceCut {
+        layer: "native".into(),
+        control: Some(WitnessControl::Honest),
+        sequences: 171,
+        cuts: 684,
+        lost: vec![lost_sequence("create a/g; fsync a", Basis::Posix)],
+        ..SequenceCut::default()
+    }];
+    run.points.clear();
+    let report = Report::build(&run, &[]);
+    assert!(report.results.is_empty() && !report.trustworthy());
+    let json: Value = serde_json::from_str(&exported(&report, "x.json")).expect("JSON");
+    let trusted = &json["trusted"];
+    assert_eq!(trusted["word"], "no");
+    let why = trusted["reason"].as_str();
+    assert!(
+        why.is_some_and(|why| why.contains("is known to be honest")),
+        "{trusted}"
+    );
+    let note = Document::new(&report).note(Part::Trust).map(str::to_owned);
+    assert!(note.is_some_and(|note| note.starts_with("no: ")));
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Runs for CoherenceParams {
     const ABOUT: &'static str = "when a change, or a lock, is seen on the other side of a shared directory: in the layer, on this host";
     const EXAMPLES: [&'static str; 2] = [
         "layermark coherence -l fuse -l sshfs --wait 30s",
-        "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
+        "layermark coherence --op rename,notify --seen layer -l vm:share=virtiofs",
     ];
 
     fn needs(&self) -> Result<Needs, PointError> {

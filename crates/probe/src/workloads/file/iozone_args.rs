@@ -4,7 +4,7 @@
 use layermark_model::{IOZONE_TESTS, PointError, Settings, is_like_fio, parse_size};
 use serde_json::{Map, Value};
 
-use crate::workloads::fio_job::{self, FioJob};
+use crate::workloads::fio_job::{self, FioJob, JobError};
 
 /// Letters that take a value, and whether the value may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
@@ -45,10 +45,7 @@ pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
 
 /// Parameters equivalent to fio's options.
 fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
-    let within = |e: PointError| PointError {
-        hint: e.hint,
-        ..PointError::of("file", "like", format!(": {}", e.message))
-    };
+    let within = |e: JobError| PointError::of("file", "like", format!(": {e}")).hint(e.hint);
     let FioJob { settings, notes } = fio_job::command(text).map_err(within)?;
     let Settings {
         workload, params, ..

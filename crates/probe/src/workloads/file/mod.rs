@@ -43,7 +43,7 @@ impl Runs for FileParams {
     const ABOUT: &'static str =
         "reads and writes files: operation, record, file size, threads, durability, cache";
     const EXAMPLES: [&'static str; 2] = [
-        "layermark file --op read,write --record 4K..64K --file-size 16M -l overlay:upper",
+        "layermark file --op read,write --record 4K..64K --file-size 16M -l fuse",
         "layermark file --op rand-write --record 4K --file-size 1M --sync each -l fuse",
     ];
 

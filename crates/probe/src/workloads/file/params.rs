@@ -92,7 +92,7 @@ pub const TABLE: &[Row] = &[
     Row::size("file_size", "64M")
         .list()
         .range(1, limits::FILE_SIZE)
-        .help("bytes of the file; each thread has its own file")
+        .help("bytes of the file of each thread")
         .label(|p| Some(format!("file {}", format_size(p.file_size))))
         .part(|p| Some(format!("{} file", format_size(p.file_size))))
         .axis(Quantity::DataSize, |p| p.file_size),

@@ -120,7 +120,7 @@ fn impossible_points_are_refused_with_what_would_be_right() {
             json!({"record": "256M", "file_size": "1G", "threads": 8}),
             "all threads together",
         ),
-        (json!({"recrod": 1}), "unknown parameter"),
+        (json!({"recrod": 1}), "`recrod` is not a parameter"),
         (json!({"engine": "uring2"}), "not known"),
     ] {
         let e = points(&params).expect_err(&params.to_string());

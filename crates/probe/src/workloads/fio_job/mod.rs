@@ -1,8 +1,8 @@
 //! fio's job files and command lines, translated to settings of `file` and `iops`.
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
-use layermark_model::{MOST_TEXT, PointError, Settings};
+use layermark_model::{MOST_TEXT, Settings};
 
 mod options;
 mod sections;
@@ -21,6 +21,40 @@ pub struct FioJob {
     pub notes: Vec<String>,
 }
 
+/// A job that is not measured: its place, what is wrong there, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct JobError {
+    /// The line, the section with its option, or the option of a command line.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it, with a command.
+    pub hint: String,
+}
+
+impl JobError {
+    /// An error whose hint is the page that has all options.
+    fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self {
+            place: place.to_string(),
+            what: what.to_string(),
+            hint: format!("options, and what to write instead of others: {PAGE}"),
+        }
+    }
+
+    /// Adds what to write to the hint, or says it with a command of its own.
+    fn hint(mut self, write: impl fmt::Display) -> Self {
+        self.hint = write.to_string();
+        self
+    }
+}
+
+/// The command that shows which options there are.
+const PAGE: &str = "layermark docs from-fio";
+/// What to do with a job file that is too large.
+const SEVERAL: &str = "write several job files, and a run for each: layermark run FILE.fio";
+
 /// Whether a text is a job file rather than a plan.
 pub fn is_job_file(path: &str, text: &str) -> bool {
     let first = text
@@ -36,15 +70,15 @@ pub fn is_job_file(path: &str, text: &str) -> bool {
 /// The jobs of a job file, in order.
 ///
 /// # Errors A line that is not of a job file, or a job that cannot be measured here; with its name.
-pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
+pub fn jobs(text: &str) -> Result<Vec<FioJob>, JobError> {
     if text.len() as u64 > MOST_TEXT {
-        return Err(PointError::new("it is longer than 1 MiB").hint("write several job files"));
+        return Err(JobError::at("the whole file", "it is longer than 1 MiB").hint(SEVERAL));
     }
     let sections = sections(text)?;
     if sections.is_empty() {
-        return Err(
-            PointError::new("there is no job in it, only [global]").hint("add a section: [read]")
-        );
+        let what = "no section but [global], so there is no job in it";
+        return Err(JobError::at("the whole file", what)
+            .hint(format!("begin a job with its name, such as [read]: {PAGE}")));
     }
     let mut jobs: Vec<FioJob> = Vec::new();
     for (at, section) in sections.iter().enumerate() {
@@ -72,9 +106,10 @@ pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
 /// The job of a command line: `--rw=randread --bs=4k`, also with `fio` before it.
 ///
 /// # Errors It is not one job, or cannot be measured here.
-pub fn command(text: &str) -> Result<FioJob, PointError> {
+pub fn command(text: &str) -> Result<FioJob, JobError> {
     let mut section = Section {
         name: "command",
+        is_command: true,
         options: Vec::new(),
     };
     let words = text
@@ -83,15 +118,18 @@ pub fn command(text: &str) -> Result<FioJob, PointError> {
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         let Some(option) = word.strip_prefix("--") else {
-            return Err(PointError::new(format!("`{word}` is not an option of fio"))
-                .hint("write --name=value, or run a job file: layermark run FILE.fio"));
+            return Err(
+                JobError::at(format!("`{word}`"), "it is not an option of fio")
+                    .hint("write --name=value, or run a job file: layermark run FILE.fio"),
+            );
         };
         let option = option.split_once('=').unwrap_or_else(|| {
             let value = words.next_if(|next| !next.starts_with("--"));
             (option, value.unwrap_or("1"))
         });
         if option.0 == "name" && section.has("name") {
-            return Err(PointError::new("it has several jobs (--name)")
+            let place = format!("--name={}", option.1);
+            return Err(JobError::at(place, "it begins a second job")
                 .hint("write them to a job file: layermark run FILE.fio"));
         }
         section.options.push(option);

@@ -1,6 +1,8 @@
 //! The sections of a job file, and their options as they are written.
 
-use layermark_model::{PointError, binary_size};
+use layermark_model::binary_size;
+
+use super::{JobError, PAGE, SEVERAL, translate::short};
 
 /// Most sections of a job file, without `[global]`.
 pub const MOST_SECTIONS: usize = 1000;
@@ -13,18 +15,19 @@ pub const LONGEST_NAME: usize = 200;
 /// A section, with what `[global]` has set before it.
 pub struct Section<'t> {
     pub name: &'t str,
+    /// Whether it is a command line, which has no sections.
+    pub is_command: bool,
     pub options: Vec<(&'t str, &'t str)>,
 }
 
 /// The sections of a job file but `[global]`.
 ///
 /// # Errors A line that is not of a job file.
-pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PointError> {
+pub fn sections(text: &str) -> Result<Vec<Section<'_>>, JobError> {
     let mut global: Vec<(&str, &str)> = Vec::new();
     let mut all: Vec<Section> = Vec::new();
     let too_many = |place: &str, most: usize, what: &str| {
-        PointError::new(format!("{place}: it has more than {most} {what}"))
-            .hint("write several job files")
+        JobError::at(place, format!("it has more than {most} {what}")).hint(SEVERAL)
     };
     let mut in_global = None;
     for (at, line) in text.lines().enumerate() {
@@ -36,12 +39,13 @@ pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PointError> {
         if let Some(name) = line.strip_prefix('[') {
             let name = name.strip_suffix(']').filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| {
-                PointError::new(format!("{place}: `{line}` is not a section")).hint("[name]")
+                JobError::at(&place, format!("`{line}` is not a section"))
+                    .hint(format!("write [name]: {PAGE}"))
             })?;
             if name.len() > LONGEST_NAME {
-                let text =
-                    format!("{place}: the name of a section is longer than {LONGEST_NAME} bytes");
-                return Err(PointError::new(text).hint("a shorter name"));
+                let what = format!("the name of a section is longer than {LONGEST_NAME} bytes");
+                return Err(JobError::at(&place, what)
+                    .hint(format!("write a shorter name in brackets: {PAGE}")));
             }
             in_global = Some(name == "global");
             if name != "global" {
@@ -50,6 +54,7 @@ pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PointError> {
                 }
                 all.push(Section {
                     name,
+                    is_command: false,
                     options: global.clone(),
                 });
             }
@@ -59,25 +64,21 @@ pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PointError> {
         let (name, value) = (name.trim(), value.trim());
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(
-                PointError::new(format!("{place}: `{line}` is not an option of fio"))
-                    .hint("name=value"),
-            );
+            let what = format!("`{line}` is not an option of fio");
+            return Err(JobError::at(&place, what).hint(format!("write name=value: {PAGE}")));
         }
         if value.contains("${") {
-            return Err(
-                PointError::new(format!("{place}: `{line}`: variables are not replaced"))
-                    .hint("write the value"),
-            );
+            let what = format!("`{line}`: variables are not replaced");
+            return Err(JobError::at(&place, what)
+                .hint(format!("write the value in place of ${{...}}: {PAGE}")));
         }
         let options = match (in_global, all.last_mut()) {
             (Some(true), _) => &mut global,
             (Some(false), Some(section)) => &mut section.options,
             _ => {
-                return Err(
-                    PointError::new(format!("{place}: `{line}` is in no section"))
-                        .hint("begin with [global] or [name]"),
-                );
+                let what = format!("`{line}` is in no section");
+                return Err(JobError::at(&place, what)
+                    .hint(format!("write [global] or [name] above it: {PAGE}")));
             }
         };
         if options.len() == MOST_OPTIONS {
@@ -100,13 +101,18 @@ impl<'t> Section<'t> {
         self.get(&[name]).is_some_and(|value| value != "0")
     }
 
-    pub fn error(&self, name: &str, why: &str) -> PointError {
+    pub fn error(&self, name: &str, why: &str) -> JobError {
         let value = self.get(&[name]).unwrap_or_default();
-        PointError::new(format!("[{}] {name}={value}: {why}", self.name))
-            .hint("docs/src/howto/from-fio.md has the options, and what to write instead of others")
+        let value = short(value);
+        let place = if self.is_command {
+            format!("--{name}={value}")
+        } else {
+            format!("[{}] {name}={value}", self.name)
+        };
+        JobError::at(place, why)
     }
 
-    pub fn number(&self, name: &str, default: u64) -> Result<u64, PointError> {
+    pub fn number(&self, name: &str, default: u64) -> Result<u64, JobError> {
         let Some(text) = self.get(&[name]) else {
             return Ok(default);
         };
@@ -115,7 +121,7 @@ impl<'t> Section<'t> {
     }
 
     /// A size: `k` is 1024.
-    pub fn size(&self, names: &[&str]) -> Result<Option<u64>, PointError> {
+    pub fn size(&self, names: &[&str]) -> Result<Option<u64>, JobError> {
         let Some(text) = self.get(names) else {
             return Ok(None);
         };

@@ -157,8 +157,9 @@ fn a_job_file_that_would_take_much_memory_is_refused() {
             "line 1: the name of a section is longer",
         ),
     ] {
-        let e = jobs(&text).unwrap_err().to_string();
-        assert!(e.contains(words), "{words}: {e}");
+        let e = jobs(&text).unwrap_err();
+        assert!(e.to_string().contains(words), "{words}: {e}");
+        assert!(e.hint.contains(": layermark "), "{e}: {}", e.hint);
     }
     let note = &one(&format!("[a]\nsize=1m\ndescription={}\n", "é".repeat(5000))).notes[0];
     assert!(note.chars().count() < 200, "{note}");
@@ -213,13 +214,13 @@ fn every_option_that_is_not_honoured_is_named() {
 #[test]
 fn what_is_no_job_here_is_refused_with_its_option() {
     for (text, words) in [
-        ("", "no job in it"),
+        ("", "the whole file: no section but [global]"),
         ("[global]\nsize=1m\n", "no job in it"),
         ("size=1m\n", "line 1: `size=1m` is in no section"),
         ("[a\n", "line 1: `[a` is not a section"),
         ("[a]\n=1\n", "line 2"),
         ("[a]\nsize=${SIZE}\n", "variables are not replaced"),
-        ("[a]\nrw=read\n", "[a]: it has no size"),
+        ("[a]\nrw=read\n", "[a]: it has no `size`"),
         ("[a]\nsize=20%\n", "size=20%"),
         ("[a]\nsize=1m\nrw=trim\n", "rw=trim"),
         ("[a]\nsize=1m\nioengine=net\n", "ioengine=net"),
@@ -227,8 +228,43 @@ fn what_is_no_job_here_is_refused_with_its_option() {
         ("[a]\nsize=1m\nnrfiles=9\n", "nrfiles=9"),
         ("[a]\nsize=1m\nnumjobs=x\n", "numjobs=x"),
     ] {
-        let e = jobs(text).unwrap_err().to_string();
-        assert!(e.contains(words), "{text}: {e}");
+        let e = jobs(text).unwrap_err();
+        assert!(e.to_string().contains(words), "{text}: {e}");
+        assert!(
+            !e.place.is_empty() && e.hint.contains(": layermark docs from-fio"),
+            "{e}: {}",
+            e.hint
+        );
+    }
+}
+
+#[test]
+fn a_command_line_that_is_no_job_is_refused_with_its_option() {
+    for (text, words, hint) in [
+        (
+            "job.fio",
+            "`job.fio`: it is not an option of fio",
+            "layermark run FILE.fio",
+        ),
+        (
+            "--name=a --name=b --size=1m",
+            "--name=b: it begins a second job",
+            "layermark run FILE.fio",
+        ),
+        (
+            "--rw=read",
+            "the command line: it has no `size`",
+            "add --size=64m: layermark docs from-fio",
+        ),
+        (
+            "--rw=trim --size=1m",
+            "--rw=trim: ",
+            "layermark docs from-fio",
+        ),
+    ] {
+        let e = command(text).unwrap_err();
+        assert!(e.to_string().starts_with(words), "{text}: {e}");
+        assert!(e.hint.contains(hint), "{text}: {}", e.hint);
     }
 }
 
@@ -238,8 +274,6 @@ fn a_command_line_is_one_job() {
         command("fio --name=a --rw=randwrite --bs 4k --size=64m --end_fsync=1 --direct").unwrap();
     assert_eq!(of.settings.params["direct"], true);
     assert_eq!(of.settings.params["sync"], "fsync");
-    assert!(command("--name=a --size=1m --name=b --size=1m").is_err());
-    assert!(command("job.fio").is_err());
     let job = command("--rw=read --size=64m --ramp_time=10").unwrap();
     assert!(
         job.notes[0].contains("ramp_time=10 has no effect here"),

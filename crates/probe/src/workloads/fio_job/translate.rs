@@ -1,10 +1,10 @@
 //! From options to parameters of `file` or `iops`.
 
-use layermark_model::{PointError, Settings, binary_size};
+use layermark_model::{Settings, binary_size};
 use serde_json::{Map, Value};
 
 use super::{
-    FioJob,
+    FioJob, JobError, PAGE,
     options::{
         Becomes::{Other, Ours, Refused},
         ENGINES, OPTIONS, PATTERNS,
@@ -14,7 +14,7 @@ use super::{
 
 impl Section<'_> {
     /// The job of these options.
-    pub(super) fn job(&self) -> Result<FioJob, PointError> {
+    pub(super) fn job(&self) -> Result<FioJob, JobError> {
         let mut notes = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
         for &(name, _) in &self.options {
@@ -63,7 +63,7 @@ impl Section<'_> {
 }
 
 /// The beginning of a text for a note: a job file may repeat a long one for each section.
-fn short(text: &str) -> String {
+pub fn short(text: &str) -> String {
     const MOST: usize = 100;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -92,7 +92,7 @@ impl Translated<'_> {
             .push(format!("[{section}] {option}={value}: {text}"));
     }
 
-    fn settings(&mut self) -> Result<Settings, PointError> {
+    fn settings(&mut self) -> Result<Settings, JobError> {
         let of = self.section;
         let engine = of.get(&["ioengine"]).unwrap_or("psync");
         let Some((_, ours, queue)) = ENGINES.iter().find(|(name, ..)| *name == engine) else {
@@ -117,7 +117,12 @@ impl Translated<'_> {
             );
         }
         let size = file.or(amount).ok_or_else(|| {
-            PointError::new(format!("[{}]: it has no size", of.name)).hint("add size=64m")
+            let (place, add) = if of.is_command {
+                ("the command line".to_owned(), "--size=64m")
+            } else {
+                (format!("[{}]", of.name), "size=64m")
+            };
+            JobError::at(place, "it has no `size`").hint(format!("add {add}: {PAGE}"))
         })?;
         let record = self.record()?;
         self.set("file_size", size);
@@ -145,7 +150,7 @@ impl Translated<'_> {
     }
 
     /// `bs`, of the direction that the job has; a list has one for reads, writes and trims.
-    fn record(&self) -> Result<u64, PointError> {
+    fn record(&self) -> Result<u64, JobError> {
         let of = self.section;
         let Some(text) = of.get(&["bs", "blocksize"]) else {
             return Ok(4096);
@@ -170,7 +175,7 @@ impl Translated<'_> {
     }
 
     /// A queue, a mix or a rate.
-    fn iops(&mut self, record: u64, depth: u64, rate: u64, engine: &str) -> Result<(), PointError> {
+    fn iops(&mut self, record: u64, depth: u64, rate: u64, engine: &str) -> Result<(), JobError> {
         let of = self.section;
         self.set("size", record);
         self.set("read", self.reads);
@@ -239,7 +244,7 @@ impl Translated<'_> {
     }
 
     /// One operation at a time in each thread.
-    fn file(&mut self, record: u64, engine: &str) -> Result<(), PointError> {
+    fn file(&mut self, record: u64, engine: &str) -> Result<(), JobError> {
         let of = self.section;
         let reads = self.reads == 100;
         let op = match (reads, self.random == 100) {
@@ -284,7 +289,7 @@ impl Translated<'_> {
         Ok(())
     }
 
-    fn sync(&mut self, engine: &str) -> Result<(), PointError> {
+    fn sync(&mut self, engine: &str) -> Result<(), JobError> {
         let of = self.section;
         let (whole, data) = (of.number("fsync", 0)?, of.number("fdatasync", 0)?);
         let word = match of.get(&["sync"]) {

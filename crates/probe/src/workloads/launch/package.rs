@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
-    fs,
+    fmt, fs,
     io::{BufRead, BufReader, Read, Write},
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
@@ -21,7 +21,7 @@ use layermark_sys::packages;
 
 use super::params::{LaunchCache, LaunchParams};
 use crate::{
-    Placed, PlacedKind, param,
+    Placed, PlacedKind, ProbeError, param,
     programs::{PATH, sys, which},
 };
 
@@ -118,11 +118,9 @@ fn captured(p: &LaunchParams, env: &Environment) -> Result<BTreeSet<String>, Poi
 /// Launches once in a separate probe, natively, in a home in memory.
 fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
     in_a_probe(p, env).map_err(|e| {
-        let text = format!(
-            "launch: `{}` could not be packaged: {}",
-            p.command, e.message
-        );
-        PointError::new(text).hint(e.hint.unwrap_or_else(|| untraced(&p.command)))
+        let what = format!(": `{}` could not be packaged: {}", p.command, e.message);
+        PointError::of("launch", "package", what)
+            .hint(e.hint.unwrap_or_else(|| untraced(&p.command)))
     })
 }
 
@@ -137,8 +135,10 @@ fn untraced(command: &str) -> String {
     }
 }
 
-fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointError> {
-    let text = |e: std::io::Error| PointError::new(e.to_string());
+fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, ProbeError> {
+    let failed = |what: &str, e: &dyn fmt::Display| {
+        ProbeError::new(format!("the probe that traces it: {what}: {e}"))
+    };
     let job = Job {
         id: 1,
         dir: "/".into(),
@@ -152,7 +152,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
         peer: None,
         env: env.clone(),
     };
-    let exe = std::env::current_exe().map_err(text)?;
+    let exe = std::env::current_exe().map_err(|e| failed("its program", &e))?;
     let mut command = Command::new(exe);
     sys::end_with_us(&mut command);
     let mut probe = command
@@ -160,22 +160,22 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(text)?;
+        .map_err(|e| failed("it cannot be started", &e))?;
     let (mut stdin, stdout) = (probe.stdin.take(), probe.stdout.take());
-    let mut tell = |word: &ToProbe| -> Result<(), PointError> {
-        let mut line = serde_json::to_vec(word).map_err(|e| PointError::new(e.to_string()))?;
+    let mut tell = |word: &ToProbe| -> Result<(), ProbeError> {
+        let mut line = serde_json::to_vec(word).map_err(|e| failed("its job", &e))?;
         line.push(b'\n');
         stdin
             .as_mut()
             .map_or(Ok(()), |s| s.write_all(&line))
-            .map_err(text)
+            .map_err(|e| failed("its input", &e))
     };
     let result = (|| {
         tell(&ToProbe::Job(Box::new(job)))?;
-        let stdout = stdout.ok_or_else(|| PointError::new("no pipe"))?;
+        let stdout = stdout.ok_or_else(|| failed("its output", &"no pipe"))?;
         for line in BufReader::new(stdout).lines() {
-            let said = serde_json::from_str(&line.map_err(text)?)
-                .map_err(|e| PointError::new(e.to_string()))?;
+            let said = serde_json::from_str(&line.map_err(|e| failed("its output", &e))?)
+                .map_err(|e| failed("its output", &e))?;
             if let Some(next) = ToProbe::in_one_stretch(&said) {
                 tell(&next)?;
             }
@@ -189,7 +189,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
                     let refused = (errno == Some(libc::EPERM)).then_some(
                         "a package is found in namespaces of its own, which this user may not make: sudo layermark ...",
                     );
-                    let e = PointError::new(message);
+                    let e = ProbeError::new(message);
                     return Err(match hint.or(refused.map(str::to_owned)) {
                         Some(hint) => e.hint(hint),
                         None => e,
@@ -205,7 +205,9 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
                 _ => {}
             }
         }
-        Err(PointError::new("the probe ended"))
+        Err(ProbeError::new(
+            "the probe that traces it ended before its answer",
+        ))
     })();
     drop(stdin);
     let _ = probe.wait();

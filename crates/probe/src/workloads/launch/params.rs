@@ -129,10 +129,10 @@ pub fn environment(
     names.iter().map(value).collect()
 }
 
-/// The words of a command line, or an error when there is none. `name` is that of the parameter,
-/// with its workload's: "launch: `command`".
-pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
-    split(text).map_err(|why| PointError::new(format!("{name} = {text}: {why}")).hint(QUOTE))
+/// The words of a command line, or an error when there is none. `name` is that of the parameter.
+pub fn words(workload: &str, name: &str, text: &str) -> Result<Vec<String>, PointError> {
+    let wrong = |why| PointError::of(workload, name, format!(" = {text}: {why}")).hint(QUOTE);
+    split(text).map_err(wrong)
 }
 
 /// What to do about a command line that is not split as it should be.
@@ -547,7 +547,7 @@ mod tests {
                 "no such user",
             ),
             (json!({"user": "root"}), "needs `package`"),
-            (json!({"tracing": true}), "unknown parameter"),
+            (json!({"tracing": true}), "`tracing` is not a parameter"),
         ] {
             let e = read(params.clone()).unwrap_err();
             assert!(e.message.contains(part), "{params}: {e}");

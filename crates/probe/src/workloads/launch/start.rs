@@ -102,7 +102,7 @@ impl LaunchSite {
         if text.is_empty() {
             return Ok(());
         }
-        let words = words(&format!("`{name}`"), text)?;
+        let words = words("launch", name, text)?;
         let (program, said) = self.command(&words)?;
         tree.clear();
         let mut start_ns = 0;
@@ -162,7 +162,7 @@ impl LaunchSite {
         counting: &mut Counting,
         gone: BorrowedFd<'_>,
     ) -> Result<Launched, ProbeError> {
-        let program = words("`command`", &self.p.command)?;
+        let program = words("launch", "command", &self.p.command)?;
         let tracer = self
             .p
             .tracing

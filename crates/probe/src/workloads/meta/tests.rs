@@ -56,7 +56,7 @@ fn impossible_points_are_refused_with_what_would_be_right() {
             "once to each file",
         ),
         (json!({"op": "first-chmod", "cache": "cold"}), "no effect"),
-        (json!({"flies": 3}), "unknown parameter"),
+        (json!({"flies": 3}), "`flies` is not a parameter"),
     ] {
         let e = points(&params, 1.0).expect_err(&params.to_string());
         assert!(e.message.contains(says), "{params}: {e}");

@@ -8,12 +8,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use layermark_model::{Environment, HostFiles, Needs, PointError, Spec};
+use layermark_model::{Environment, HostFiles, Needs, Point, PointError, Settings, Spec};
 use layermark_sys::packages;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Context, Placed, ProbeError, Work,
+    Context, Placed, ProbeError, Work, Workload,
     param::{self, Of, Runs},
     programs::{PATH, guard::Guard, which},
     workloads::{launch, work_dir},
@@ -43,12 +43,20 @@ const ONCE: u64 = 3;
 /// The workload `steps`.
 pub static WORKLOAD: Of<StepParams> = param::of();
 
+/// Why a command of these settings cannot be started on this host, if its program was not found. Settings that cannot be
+/// read are not judged here.
+pub fn not_found(settings: &Settings) -> Option<ProbeError> {
+    let points = Workload::points(&WORKLOAD, settings, 1.0).ok()?;
+    let of = |at: &Point| at.typed::<StepParams>().ok()?.check_programs().err();
+    points.iter().find_map(of)
+}
+
 impl Runs for StepParams {
     const ABOUT: &'static str =
         "commands of daily work: the time of each, and whether its outcome is right";
     const EXAMPLES: [&'static str; 2] = [
         "layermark steps -l fuse -- ls -l",
-        "layermark steps --setup 'git init .' --expect 'line=No commits yet' -l fuse 'git status'",
+        "layermark steps --setup 'touch a' --expect 'line=a' -l fuse ls",
     ];
 
     fn placed(&self, _: &Environment) -> Result<Vec<Placed>, PointError> {

@@ -252,7 +252,7 @@ impl StepParams {
     /// The programs of all its commands.
     pub fn programs(&self) -> impl Iterator<Item = String> {
         let all = self.commands().into_iter();
-        all.filter_map(|text| split("", text).ok()?.into_iter().next())
+        all.filter_map(|text| split(ID, "run", text).ok()?.into_iter().next())
     }
 
     /// Whether programs are looked for in a `PATH` of the user's.
@@ -338,9 +338,13 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
     }
     let mut all = Vec::new();
     for mut params in tables {
-        if !params.is_empty() && !params.contains_key("run") {
-            return Err(PointError::of(ID, "run", " is missing in a step")
-                .hint("write run = [\"git\", \"status\"]"));
+        // A misspelt `run` is named below, with the right name.
+        let is_known = |key: &String| StepParams::TABLE.iter().any(|row| row.param.name == key);
+        let has_run = params.is_empty() || params.contains_key("run");
+        if !has_run && params.keys().all(is_known) {
+            return Err(PointError::of(ID, "run", " is missing in a step").hint(
+                "write run = [\"git\", \"status\"]; all that a step can have: layermark steps --help",
+            ));
         }
         for key in COMMANDS {
             if let Some(value) = params.get_mut(key) {
