@@ -161,6 +161,7 @@ mod tests {
             begun: Instant::now(),
             speed: Speed::default(),
             usual_budget: true,
+            looks: false,
         };
         let trial = trials.into_iter().find_map(|record| record.trial).unwrap();
         (Progress::new(run, &setup).unwrap(), trial)
