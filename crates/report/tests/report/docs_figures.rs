@@ -261,10 +261,10 @@ fn figures_are_those_of_the_stored_files() {
 
 #[test]
 fn numbers_are_written_short() {
-    let written = [0.0, 0.047_66, 1.0472, 24.119, 141.83, 1234.5, -0.2889].map(short);
+    let written = [0.0, 0.047_66, 1.0462, 24.119, 141.83, 1234.5, -0.2889].map(short);
     assert_eq!(
         written,
-        ["0", "0.048", "1.047", "24.12", "141.8", "1234", "-0.289"]
+        ["0", "0.048", "1.046", "24.12", "141.8", "1234", "-0.289"]
     );
     assert_eq!(
         [7, 9573, 361_452, 1_000_000].map(grouped),
