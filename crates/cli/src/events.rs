@@ -11,6 +11,7 @@ use std::{
 use jiff::Timestamp;
 use layermark_lab::{self as lab, Event};
 use layermark_model::RunStatus;
+use layermark_report::{EarlyCell, SoFar};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,6 +122,9 @@ pub enum RunEvent {
         block: u32,
         /// A cell for each point in each layer that has a ratio.
         cells: Vec<MatrixCell>,
+        /// Blocks after which the words were given; absent before the first look, which is after eight.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        looked_after: Option<usize>,
     },
     /// A point is known precisely enough in a layer.
     Settled {
@@ -167,6 +171,9 @@ pub struct MatrixCell {
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: [f64; 2],
+    /// The word at the last look (`same`, `slower`, `faster`); absent where nothing is decided so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<&'static str>,
 }
 
 /// Name and version of the lines.
@@ -182,6 +189,9 @@ pub struct Events {
     out: RefCell<Box<dyn Write>>,
     /// Ratios so far, by point and layer.
     cells: RefCell<BTreeMap<(String, String), lab::Ratio>>,
+    /// Words of the last look, in the same way.
+    words: RefCell<BTreeMap<(String, String), &'static str>>,
+    looked_after: Cell<Option<usize>>,
     block: Cell<u32>,
     /// The reader has gone: nothing more is written.
     broken: Cell<bool>,
@@ -209,6 +219,8 @@ impl Events {
         Ok(Self {
             out: RefCell::new(out),
             cells: RefCell::default(),
+            words: RefCell::default(),
+            looked_after: Cell::new(None),
             block: Cell::new(0),
             broken: Cell::new(false),
         })
@@ -243,17 +255,27 @@ impl Events {
         if ended == 0 || ended == block {
             return;
         }
-        let cells = self.cells.borrow();
-        let cells = cells.iter().map(|((point, layer), ratio)| MatrixCell {
-            layer: layer.clone(),
-            point: point.clone(),
+        let (cells, words) = (self.cells.borrow(), self.words.borrow());
+        let cells = cells.iter().map(|(at, ratio)| MatrixCell {
+            point: at.0.clone(),
+            layer: at.1.clone(),
             ratio: ratio.estimate,
             interval: ratio.interval,
+            word: words.get(at).copied(),
         });
         self.line(RunEvent::Matrix {
             block: ended,
             cells: cells.collect(),
+            looked_after: self.looked_after.get(),
         });
+    }
+
+    /// Takes the words of a look into the next matrix.
+    pub fn look(&self, so_far: &SoFar) {
+        let word = |c: &EarlyCell| ((c.point.clone(), c.layer.clone()), c.verdict.id());
+        self.words
+            .replace(so_far.cells().iter().map(word).collect());
+        self.looked_after.set(so_far.blocks());
     }
 
     fn line(&self, event: RunEvent) {
@@ -329,7 +351,7 @@ fn of(event: &Event) -> Option<RunEvent> {
             resumed,
         },
         // For the watcher that cleans up.
-        Event::WorkDir { .. } => return None,
+        Event::WorkDir { .. } | Event::Looked { .. } => return None,
         Event::LayerReady { name, seconds } => RunEvent::LayerReady {
             layer: name,
             seconds,
@@ -445,6 +467,48 @@ mod tests {
         }
         let again = Events::open(&EventsTarget::File(path)).err().unwrap();
         assert!(again.message.contains("--events") && again.hint.is_some());
+    }
+
+    #[test]
+    fn the_matrix_has_the_words_of_the_last_look() {
+        let (run, trials) = layermark_testkit::sample::Sample::default().build();
+        let mut so_far = SoFar::default();
+        so_far.look(&run, &trials, 8);
+        let cell = so_far.cells().first().expect("the sample has words");
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let events = Events::open(&EventsTarget::File(path.clone())).unwrap();
+        let here = |block| {
+            let mut event = trial(block, Some(1.5));
+            if let Event::TrialDone { layer, point, .. } = &mut event {
+                (*layer, *point) = (cell.layer.clone(), cell.point.clone());
+            }
+            event
+        };
+        events.write(&here(8));
+        events.write(&trial(8, Some(2.0)));
+        events.look(&so_far);
+        events.write(&here(9));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = text.lines().nth(2).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&line["event"], &line["looked_after"]),
+            (&"matrix".into(), &8.into())
+        );
+        let words: Vec<_> = line["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["word"].as_str())
+            .collect();
+        // What is not decided has none.
+        assert!(
+            words.contains(&Some(cell.verdict.id())) && words.contains(&None),
+            "{line}"
+        );
+        let validator = jsonschema::validator_for(&schema()).unwrap();
+        assert!(validator.is_valid(&line), "{line}");
     }
 
     #[test]

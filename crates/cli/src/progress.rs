@@ -16,7 +16,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
-use layermark_report::{Estimate, count, ratio_with, render::Growing};
+use layermark_report::{Estimate, SoFar, count, ratio_with, render::Growing};
 
 use crate::{
     failure::in_full,
@@ -202,8 +202,26 @@ impl Progress {
         if !self.loud {
             return;
         }
-        let mut growing = self.growing.borrow_mut();
-        growing.set(point, layer, estimate(ratio));
+        self.growing.borrow_mut().set(point, layer, estimate(ratio));
+        self.draw();
+    }
+
+    /// Shows the words of a look in the matrix.
+    pub fn look(&self, so_far: &SoFar) {
+        if self.loud {
+            self.growing.borrow_mut().look(so_far);
+            self.draw();
+        }
+    }
+
+    /// Whether the matrix is shown.
+    pub fn shows_matrix(&self) -> bool {
+        self.loud
+    }
+
+    /// Draws the matrix.
+    fn draw(&self) {
+        let growing = self.growing.borrow();
         let size = rustix::termios::tcgetwinsize(stderr());
         // A serial line may know none: 0.
         let known = size.ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);

@@ -1,6 +1,6 @@
 use std::{path::PathBuf, time::Duration};
 
-use layermark_model::{BASELINE, LayerStatus, Run, RunStatus};
+use layermark_model::{BASELINE, LayerStatus, Run, RunStatus, TrialRecord};
 
 /// Events of a run, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +84,15 @@ pub enum Event {
         blocks: usize,
         /// Half-width of the ratio's interval: 0.02 is 2 %.
         half_width: f64,
+    },
+    /// All results so far, at a look, if they were requested.
+    Looked {
+        /// The run.
+        run: Box<Run>,
+        /// Its trials.
+        trials: Vec<TrialRecord>,
+        /// Blocks that are complete.
+        blocks: u32,
     },
     /// A note for the user.
     Note(String),

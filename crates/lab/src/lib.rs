@@ -38,7 +38,7 @@ pub use driven::{DrivenHost, DrivenLayer, DrivenTrial, StepError};
 pub use error::LabError;
 pub use event::{Ended, Event, Outcome, Ratio};
 pub use machine::{now_ms, read as machine};
-pub use request::{Catalog, Request, Resume, SILENCE};
+pub use request::{Catalog, LookEvents, Request, Resume, SILENCE};
 pub use stop::Stop;
 
 /// A new id of a run or an import. Ids sort by creation time, `now_ms`: milliseconds since 1970
@@ -145,6 +145,7 @@ pub fn run(
         begun,
         speed,
         usual_budget: request.usual_budget,
+        looks: request.looks == LookEvents::Emitted,
     };
     Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
@@ -219,6 +220,7 @@ pub fn resume(
         begun: stop.now(),
         speed: Speed::default(),
         usual_budget: !named,
+        looks: again.looks == LookEvents::Emitted,
     };
     Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

@@ -78,6 +78,16 @@ impl Catalog {
     }
 }
 
+/// Whether all results are emitted at looks, as [`crate::Event::Looked`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LookEvents {
+    /// They are not.
+    #[default]
+    Silent,
+    /// They are.
+    Emitted,
+}
+
 /// Options of [`crate::run`].
 #[derive(Clone)]
 pub struct Request {
@@ -108,6 +118,8 @@ pub struct Request {
     /// Gates that the report will check. Refused here if they name a layer or a point that is not
     /// in the run.
     pub gates: Vec<Gate>,
+    /// Whether all results are emitted at looks.
+    pub looks: LookEvents,
 }
 
 impl Request {
@@ -126,6 +138,7 @@ impl Request {
             usual_budget: false,
             rehearse: true,
             gates: Vec::new(),
+            looks: LookEvents::default(),
         }
     }
 
@@ -168,6 +181,8 @@ pub struct Resume {
     pub catalog: Catalog,
     /// Whether power cuts of a run that has ended are left: the caller makes them.
     pub cuts_left: fn(&Run) -> bool,
+    /// As in [`Request::looks`].
+    pub looks: LookEvents,
 }
 
 impl Resume {
@@ -182,6 +197,7 @@ impl Resume {
             env: Environment::new(),
             catalog: Catalog::default(),
             cuts_left: |_| false,
+            looks: LookEvents::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod plain;
 pub mod render;
 mod safe;
 mod sentences;
+mod so_far;
 mod statements;
 mod studies;
 mod tables;
@@ -30,6 +31,7 @@ pub use compare::HostOfCheck;
 pub use facts::stalls::SIGN as STALLS;
 pub use history::{Change, TALLY_RULES, Tally, Trend, TrendFigure, TrendRun, TrendSeries, changes};
 pub use number::{count, ratio_with, time_with};
+pub use so_far::{EarlyCell, SoFar};
 pub use types::*;
 pub use words::remarks::STALLS as STALLS_MEANING;
 

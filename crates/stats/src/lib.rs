@@ -56,9 +56,9 @@ pub use quotient::{BoundedRatio, quotient};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use scaling::{Scaled, scaling};
 pub use shift::shift;
-pub use stop::{FEWEST_BLOCKS, blocks_needed, is_look, looks, reached};
+pub use stop::{FEWEST_BLOCKS, blocks_needed, is_look, last_look, look_alpha, looks, reached};
 pub use trimmed::{MIN_VALUES, TRIM, Trimmed, trimmed_mean};
-pub use verdict::{ALPHA, GATE_ALPHA, Judgement, Verdict, judge, keeps_to};
+pub use verdict::{ALPHA, GATE_ALPHA, Judgement, Verdict, judge, judge_at, keeps_to};
 
 /// Whether every value is finite. Every estimate checks this first.
 fn all_finite(values: &[f64]) -> bool {

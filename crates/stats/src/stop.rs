@@ -3,7 +3,7 @@
 //! Stopping is on precision, never on significance. Whether a point continues depends only on the
 //! width of its interval, not on its position.
 
-use crate::Interval;
+use crate::{ALPHA, Interval};
 
 /// Blocks that every point gets, and the first look at the data. With fewer, an interval depends on
 /// two or three values.
@@ -22,6 +22,23 @@ pub fn looks() -> impl Iterator<Item = usize> {
 /// Whether `n` blocks is a look.
 pub fn is_look(n: usize) -> bool {
     looks().take_while(|&look| look <= n).any(|look| look == n)
+}
+
+/// Significance level of the words that a run gives when it has made `n` blocks, while it goes on. `None` if that is no look.
+///
+/// Each look spends half of what earlier ones have left of [`ALPHA`]: 2.5 %, 1.25 %, 0.625 %, ... So the chance that any look
+/// of a run gives a wrong *slower* or *faster* is at most the chance that its report gives one, however many looks there are.
+/// (The first look has the most, because a word is worth most then; a difference that is real is seen ever more clearly.)
+pub fn look_alpha(n: usize) -> Option<f64> {
+    let number = looks()
+        .take_while(|&look| look <= n)
+        .position(|look| look == n)?;
+    Some(ALPHA * 0.5_f64.powi(i32::try_from(number).ok()? + 1))
+}
+
+/// The last look at or before `n` blocks. `None` if there was none.
+pub fn last_look(n: usize) -> Option<usize> {
+    looks().take_while(|&look| look <= n).last()
 }
 
 /// Whether an interval of a log ratio is narrow enough: half-width <= ln(1 + precision). So a
@@ -61,6 +78,21 @@ mod tests {
         );
         assert!(looks().count() > 100);
         assert!(is_look(8) && is_look(27) && !is_look(7) && !is_look(0) && !is_look(usize::MAX));
+    }
+
+    #[test]
+    fn all_looks_together_spend_the_level_of_the_report() {
+        for (n, part) in [(8, 2.0), (11, 4.0), (15, 8.0)] {
+            assert!((look_alpha(n).unwrap() * part / ALPHA - 1.0).abs() < 1e-12);
+        }
+        let all: f64 = looks().filter_map(look_alpha).sum();
+        assert!((0.049..=ALPHA).contains(&all), "{all}");
+        assert_eq!([0, 7, 9, 14].map(look_alpha), [None; 4]);
+        let last = [0, 7, 8, 10, 11, 19, 20].map(last_look);
+        assert_eq!(
+            last,
+            [None, None, Some(8), Some(8), Some(11), Some(15), Some(20)]
+        );
     }
 
     #[test]

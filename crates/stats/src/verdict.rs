@@ -58,6 +58,12 @@ pub struct Judgement {
 /// Every entry counts in the family, `None` with p = 1. So the plan fixes the family's size, not the
 /// outcome. `delta` is a share (0.05 is 5 %). Below 0 or NaN it counts as 0, and nothing is the same.
 pub fn judge(family: &[Option<Comparison>], delta: f64) -> Vec<Judgement> {
+    judge_at(family, delta, ALPHA)
+}
+
+/// [`judge`] with another level than [`ALPHA`]. The intervals of the comparisons have to be of `1 - alpha`, or the words and
+/// the intervals may contradict each other.
+pub fn judge_at(family: &[Option<Comparison>], delta: f64, alpha: f64) -> Vec<Judgement> {
     let raw: Vec<f64> = family
         .iter()
         .map(|c| c.as_ref().map_or(1.0, |c| c.p))
@@ -67,17 +73,18 @@ pub fn judge(family: &[Option<Comparison>], delta: f64) -> Vec<Judgement> {
     corrected
         .zip(family)
         .map(|((strong, weak), comparison)| Judgement {
-            verdict: comparison
-                .as_ref()
-                .map_or(Verdict::Undecided, |c| word(c, band, strong, weak)),
+            verdict: comparison.as_ref().map_or(Verdict::Undecided, |c| {
+                word(c, band, [strong, weak].map(|p| p <= alpha))
+            }),
             p_adjusted: strong,
             margin: comparison.as_ref().and_then(margin),
         })
         .collect()
 }
 
-/// The verdict of one comparison; `band` is ln(1 + delta).
-fn word(c: &Comparison, band: f64, strong: f64, weak: f64) -> Verdict {
+/// The verdict of one comparison; `band` is ln(1 + delta). `passes` is whether its p is small enough by the strong rule and by
+/// the weak one.
+fn word(c: &Comparison, band: f64, passes: [bool; 2]) -> Verdict {
     let Some(interval) = c.ratio_interval else {
         return Verdict::Undecided;
     };
@@ -88,21 +95,19 @@ fn word(c: &Comparison, band: f64, strong: f64, weak: f64) -> Verdict {
     if c.steady && band > 0.0 && low >= -band && high <= band {
         Verdict::Same
     } else if low > 0.0 && levels(|l, b| l > b) {
-        called(strong, weak, Verdict::Slower, Verdict::ProbablySlower)
+        called(passes, Verdict::Slower, Verdict::ProbablySlower)
     } else if high < 0.0 && levels(|l, b| l < -b) {
-        called(strong, weak, Verdict::Faster, Verdict::ProbablyFaster)
+        called(passes, Verdict::Faster, Verdict::ProbablyFaster)
     } else {
         Verdict::Undecided
     }
 }
 
-fn called(strong: f64, weak: f64, sure: Verdict, probable: Verdict) -> Verdict {
-    if strong <= ALPHA {
-        sure
-    } else if weak <= ALPHA {
-        probable
-    } else {
-        Verdict::Undecided
+fn called([strong, weak]: [bool; 2], sure: Verdict, probable: Verdict) -> Verdict {
+    match (strong, weak) {
+        (true, _) => sure,
+        (_, true) => probable,
+        _ => Verdict::Undecided,
     }
 }
 

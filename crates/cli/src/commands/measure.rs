@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
+use layermark_lab::{Ended, Event, LabError, LookEvents, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
 use layermark_model::{Cut, Environment, LayerRun, LayerStatus, Run, RunStatus};
-use layermark_report::Report;
+use layermark_report::{Report, SoFar};
 use layermark_store::Store;
 use signal_hook::iterator::Signals;
 
@@ -280,7 +280,27 @@ fn measure(
     run_id: &mut Option<String>,
 ) -> Result<Outcome, LabError> {
     let progress = Progress::new();
+    let looks = if progress.shows_matrix() || events.is_some() {
+        LookEvents::Emitted
+    } else {
+        LookEvents::Silent
+    };
+    let mut so_far = SoFar::default();
     let mut on_event = |event: Event| {
+        if let Event::Looked {
+            run,
+            trials,
+            blocks,
+        } = event
+        {
+            if so_far.look(&run, &trials, blocks as usize) {
+                progress.look(&so_far);
+                if let Some(events) = events {
+                    events.look(&so_far);
+                }
+            }
+            return;
+        }
         if let Event::RunStarted { id, .. } = &event {
             *run_id = Some(id.clone());
         }
@@ -311,11 +331,13 @@ fn measure(
                 silence: common.silence,
                 budget: common.budget.clone(),
                 cuts_left: cuts::are_left,
+                looks,
                 ..Resume::new(run, exe)
             };
             return layermark_lab::resume(again, store, stop, &mut on_event);
         }
     };
+    let request = Request { looks, ..request };
     layermark_lab::run(request, store, stop, &mut on_event)
 }
 

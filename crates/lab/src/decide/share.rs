@@ -13,6 +13,8 @@ pub(crate) const FULL_NS: u64 = MIN_MS * 1_000_000;
 const FIRST_NS: u64 = 26_000_000;
 /// The same where more rounds do not help, so that there are more blocks.
 const LEAST_NS: u64 = 16_000_000;
+/// A block has at least this many rounds, unless its turn length allows fewer.
+pub(crate) const LEAST_ROUNDS: u32 = 8;
 /// Fewest blocks and rounds from which the noise of a layer is known.
 const KNOWN: usize = 4;
 
@@ -21,7 +23,7 @@ const KNOWN: usize = 4;
 pub(crate) struct Noise {
     /// Of a block, by what it holds constant: files, buffers, their place on the disk.
     pub block: f64,
-    /// Of the mean of as many rounds as the first block had.
+    /// Of the mean of as many rounds as a first block has.
     pub rounds: f64,
 }
 
@@ -34,18 +36,28 @@ pub(crate) struct BlockNoise {
     /// Variance of `d` that its rounds explain.
     pub variance: f64,
     pub rounds: usize,
+    /// Mean duration of the layer's turns, ns.
+    pub turn_ns: f64,
+}
+
+/// Rounds of a first block, whatever rounds these blocks had: in an older run the first ones may have been longer.
+fn rounds_of_first(blocks: &[BlockNoise]) -> Option<f64> {
+    let most = blocks.iter().map(|b| b.rounds).max()?;
+    let turns: Vec<f64> = blocks.iter().map(|b| b.turn_ns).collect();
+    let by_time = FIRST_NS as f64 / mean(&turns).filter(|ns| *ns > 0.0)?;
+    Some(by_time.max(f64::from(LEAST_ROUNDS)).min(most as f64))
 }
 
 impl Noise {
     /// The noise of these blocks. `None` if there are too few, or if their rounds do not vary.
     pub(crate) fn of(blocks: &[BlockNoise]) -> Option<Self> {
         let mut sessions: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        let known = || blocks.iter().filter(|b| b.rounds >= KNOWN);
-        for block in known() {
+        let known = blocks.iter().filter(|b| b.rounds >= KNOWN);
+        let known: Vec<BlockNoise> = known.copied().collect();
+        for block in &known {
             sessions.entry(block.session).or_default().push(block.d);
         }
-        let first = known().next()?.rounds as f64;
-        let n = known().count();
+        let (first, n) = (rounds_of_first(&known)?, known.len());
         let free = n - sessions.len();
         if free < KNOWN {
             return None;
@@ -58,8 +70,9 @@ impl Noise {
         let off: Vec<f64> = sessions.into_values().flat_map(off).collect();
         let of = Trimmed::of(&off)?;
         let all = of.variance / of.kept as f64 * n as f64 * n as f64 / free as f64;
-        let explained: Vec<f64> = known().map(|b| b.variance).collect();
-        let of_round: Vec<f64> = known().map(|b| b.variance * b.rounds as f64).collect();
+        let explained: Vec<f64> = known.iter().map(|b| b.variance).collect();
+        let of_round = known.iter().map(|b| b.variance * b.rounds as f64);
+        let of_round: Vec<f64> = of_round.collect();
         let noise = Self {
             block: (all - mean(&explained)?).max(0.0),
             rounds: mean(&of_round)? / first,
@@ -68,7 +81,7 @@ impl Noise {
     }
 }
 
-/// Nanoseconds of turns in each layer of a block at a point, of which so many blocks were made.
+/// Nanoseconds of turns in each layer of a block at a point that has had so many blocks.
 ///
 /// In the first ones there are few rounds, so that every point has enough blocks for a word early. Then there are
 /// more, unless what a block holds constant is the larger part of the noise in half of the layers. Depends on
@@ -97,6 +110,7 @@ mod tests {
             d: f64::from(at / 4) + swing * [1.0, -0.7, 0.6, -0.9][at as usize % 4],
             variance: of_round * of_round / rounds as f64,
             rounds,
+            turn_ns: 2e6,
         };
         (0..12).map(block).collect()
     }
@@ -133,6 +147,27 @@ mod tests {
         let longer = Noise::of(&mixed).unwrap();
         assert!((short.rounds - longer.rounds).abs() < 1e-12);
         assert!(short.block > short.rounds && longer.block > longer.rounds);
+    }
+
+    /// The rounds of the first block were the measure, so that a run with first blocks of 25 rounds was given short shares
+    /// where one of 13 was not.
+    #[test]
+    fn the_first_blocks_of_an_older_run_may_have_been_longer() {
+        // As much as the mean of 13 to 25 rounds of 10 %.
+        let short = Noise::of(&blocks(0.021, 0.1, 13)).unwrap();
+        let long = Noise::of(&blocks(0.021, 0.1, 25)).unwrap();
+        assert!((short.rounds - 0.1 * 0.1 / 13.0).abs() < 1e-9, "{short:?}");
+        assert!((short.rounds - long.rounds).abs() < 1e-9, "{long:?}");
+        assert_eq!([short, long].map(|n| share_ns(8, &[n])), [FULL_NS; 2]);
+        // Of turns of 10 ms a first block has eight, and of turns that take up all of it no more than there were.
+        let of = |turn_ns: f64, rounds| {
+            let all = blocks(0.0, 0.1, rounds);
+            let all: Vec<BlockNoise> = all.iter().map(|b| BlockNoise { turn_ns, ..*b }).collect();
+            rounds_of_first(&all)
+        };
+        let found = [of(1e7, 8), of(1e7, 25), of(5e5, 25), of(3e7, 5)];
+        assert_eq!(found, [Some(8.0), Some(8.0), Some(25.0), Some(5.0)]);
+        assert_eq!(of(0.0, 8), None);
     }
 
     #[test]

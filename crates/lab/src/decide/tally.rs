@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use layermark_model::{BASELINE, Cell, Ledger, TrialRecord};
-use layermark_stats::{Pair, Trimmed};
+use layermark_stats::{Pair, Trimmed, mean};
 
 use crate::decide::share::{BlockNoise, Noise};
 
@@ -126,6 +126,8 @@ impl Tally {
 
     /// What varies in the ratio of a layer at a point.
     pub(crate) fn noise(&self, layer: usize, point: usize) -> Option<Noise> {
+        let sites = ((layer, point), (BASELINE, point));
+        let totals = self.ledger.totals(sites.0, sites.1);
         let block = |(session, _): (u32, u32), rounds: &[[f64; 2]], _: &[[f64; 2]]| {
             let logs = rounds.iter().map(|[layer, native]| (layer / native).ln());
             let of = Trimmed::of(&logs.collect::<Vec<f64>>())?;
@@ -134,10 +136,25 @@ impl Tally {
                 d: of.mean,
                 variance: of.variance / of.kept as f64,
                 rounds: rounds.len(),
+                turn_ns: 0.0,
             })
         };
-        let blocks = self.ledger.pairs((layer, point), (BASELINE, point), block);
-        Noise::of(&blocks.into_iter().flatten().collect::<Vec<_>>())
+        let blocks = self.ledger.pairs(sites.0, sites.1, block);
+        let turn_ns = |rounds: &[[[f64; 2]; 2]]| {
+            let ns = rounds.iter().map(|[[ns, _], _]| *ns);
+            mean(&ns.collect::<Vec<f64>>())
+        };
+        let with_time = blocks.into_iter().zip(&totals).map(|(of, (_, rounds))| {
+            let turn_ns = turn_ns(rounds)?;
+            Some(BlockNoise { turn_ns, ..of? })
+        });
+        Noise::of(&with_time.flatten().collect::<Vec<BlockNoise>>())
+    }
+
+    /// Number of blocks in which both a layer and the baseline have a value at a point.
+    pub(crate) fn blocks(&self, layer: usize, point: usize) -> usize {
+        let sites = ((layer, point), (BASELINE, point));
+        self.ledger.pairs(sites.0, sites.1, |_, _, _| ()).len()
     }
 
     /// Layers that were tried at a point of a block, in its latest session.

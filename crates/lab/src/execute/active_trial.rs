@@ -17,6 +17,8 @@ pub(crate) struct ActiveTrial<'a> {
     pub attempt: Attempt,
     /// Whether its probe is at work on what was asked of it.
     pub asked: bool,
+    /// Whether what it does now is done beside other layers.
+    pub beside: bool,
 }
 
 impl<'a> ActiveTrial<'a> {
@@ -25,6 +27,7 @@ impl<'a> ActiveTrial<'a> {
             request,
             attempt: Attempt::new(request.layer),
             asked: false,
+            beside: false,
         }
     }
 
@@ -78,6 +81,8 @@ impl<'a> ActiveTrial<'a> {
             self.attempt.made.failure = Some(Failure::CutOff);
         }
         let (begun, before) = (request.stop.now(), self.is_cut_off());
+        // The time of what layers do beside each other is divided among them when all of it is done.
+        let apart = !self.beside;
         if let Some(up) = &mut layers[self.request.layer] {
             let watching = watch.over(&up.info().helpers);
             self.attempt
@@ -87,7 +92,9 @@ impl<'a> ActiveTrial<'a> {
                 self.attempt.lose(lost);
             }
         }
-        self.attempt.made.took += request.stop.now() - begun;
+        if apart {
+            self.attempt.made.took += request.stop.now() - begun;
+        }
         if !before && self.is_cut_off() {
             self.attempt.made.cut_in = Some(what);
         }

@@ -55,9 +55,12 @@ impl Progress {
         if self.run.plan.blocks.is_some() {
             return FULL_NS;
         }
-        let noise = self.compared().filter(|layer| *layer != BASELINE);
-        let noise = noise.filter_map(|layer| self.tally.noise(layer, point));
-        share_ns(self.block as usize, &noise.collect::<Vec<_>>())
+        let layers = || self.compared().filter(|layer| *layer != BASELINE);
+        // A point may have been left out of earlier blocks.
+        let here = layers().filter(|layer| self.can(*layer, point));
+        let made = here.map(|layer| self.tally.blocks(layer, point)).min();
+        let noise = layers().filter_map(|layer| self.tally.noise(layer, point));
+        share_ns(made.unwrap_or(0), &noise.collect::<Vec<_>>())
     }
 
     /// What this block asks at a point of those of these layers that are up.

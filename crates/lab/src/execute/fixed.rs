@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub speed: Speed,
     /// The budget is the usual one of a command.
     pub usual_budget: bool,
+    /// Emit all results at looks.
+    pub looks: bool,
 }
 
 /// What stays the same during a run: the request, and what follows from it alone.

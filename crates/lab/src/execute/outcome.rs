@@ -141,9 +141,13 @@ mod tests {
 
     /// A run of native and `fuse` at one point, before its first block, and a trial of it.
     fn fresh() -> (Progress, Trial) {
+        fresh_of(vec!["open and stat"])
+    }
+
+    fn fresh_of(points: Vec<&'static str>) -> (Progress, Trial) {
         let (run, trials): (Run, Vec<TrialRecord>) = Sample {
             layers: vec!["fuse"],
-            points: vec!["open and stat"],
+            points,
             control: false,
             ..Sample::default()
         }
@@ -161,6 +165,7 @@ mod tests {
             begun: Instant::now(),
             speed: Speed::default(),
             usual_budget: true,
+            looks: false,
         };
         let trial = trials.into_iter().find_map(|record| record.trial).unwrap();
         (Progress::new(run, &setup).unwrap(), trial)
@@ -196,6 +201,24 @@ mod tests {
         let owed = progress.owed.iter().map(|t| (t.seq, t.cell.layer));
         assert_eq!(owed.collect::<Vec<_>>(), [(0, 1), (1, 0)]);
         assert_eq!(progress.seq, 2, "the next trial");
+    }
+
+    /// The share was that of the run's block, so that a point that had fallen behind never had short first blocks.
+    #[test]
+    fn the_share_of_a_point_depends_on_its_own_blocks() {
+        let (mut progress, trial) = fresh_of(vec!["open and stat", "large read, warm"]);
+        let shares = |progress: &Progress| [0, 1].map(|point| progress.share_ns(point));
+        let first = shares(&progress)[0];
+        for block in 0..8 {
+            progress.block = block;
+            assert_eq!(shares(&progress), [first; 2]);
+            progress.count(outcome(&trial, &[(0, "a"), (1, "a")]));
+        }
+        progress.block = 8;
+        let [behind, ahead] = [shares(&progress)[1], shares(&progress)[0]];
+        assert!(behind == first && ahead > first, "{behind} {ahead}");
+        progress.run.plan.blocks = Some(9);
+        assert_eq!(shares(&progress), [ahead; 2], "a number was asked for");
     }
 
     /// With its hint, and what it shows about the layer.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use layermark_model::{BASELINE, Restarted, TurnCost};
 
 use crate::{
-    Ended, LabError, MAX_BLOCKS,
+    Ended, Event, LabError, MAX_BLOCKS,
     decide::budget::Due,
     execute::{
         block::{Block, RoundOptions},
@@ -21,6 +21,9 @@ use crate::{
 /// Shorter trials are stored while the probe prepares the next one. After longer ones there is time
 /// to store them at once.
 const SHORT: Duration = Duration::from_millis(50);
+
+/// Results of more trials than this are not emitted at looks: reading them takes seconds, and no terminal has room for them.
+const MOST_TOLD: u64 = 20_000;
 
 impl Lab<'_> {
     /// The points of the current block. Returns the reason if the run is over.
@@ -74,8 +77,26 @@ impl Lab<'_> {
             self.out.emit(event);
         }
         self.progress.block += 1;
+        self.tell_results();
         self.machine.meter.refresh();
         Ok(None)
+    }
+
+    /// Emits all results so far at a look, before the next block begins.
+    fn tell_results(&mut self) {
+        let (run, blocks) = (&self.progress.run, self.progress.block);
+        let wanted = self.fixed.setup.looks && layermark_stats::is_look(blocks as usize);
+        if !wanted || self.progress.seq > MOST_TOLD {
+            return;
+        }
+        // A store that cannot be read is an error when the next trial is stored.
+        if let Ok((_, trials)) = self.out.store.load(&run.id) {
+            self.out.emit(Event::Looked {
+                run: Box::new(run.clone()),
+                trials,
+                blocks,
+            });
+        }
     }
 
     /// Runs all points in order. Returns the reason if the run is over.

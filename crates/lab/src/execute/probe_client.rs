@@ -124,6 +124,8 @@ pub(crate) struct ProbeClient {
     lines: LineReader,
     control: Box<dyn Control>,
     silence: Duration,
+    /// Its answer, if it was looked for before somebody waited for it.
+    heard: Option<ReadLine>,
     /// Whether the probe could be ended, once that was tried.
     ended: Option<bool>,
 }
@@ -135,6 +137,7 @@ impl ProbeClient {
             lines: LineReader::new(wire.stdout),
             control: wire.control,
             silence,
+            heard: None,
             ended: None,
         }
     }
@@ -171,6 +174,18 @@ impl ProbeClient {
         }
     }
 
+    /// Whether the probe has answered, or can no longer answer. Waits up to `limit` for that. Signs of life are no answer.
+    pub(crate) fn has_answered(&mut self, limit: Duration) -> bool {
+        while self.heard.is_none() {
+            match self.lines.next(limit) {
+                ReadLine::None => return false,
+                ReadLine::Text(line) if is_progress(&line) => {}
+                heard => self.heard = Some(heard),
+            }
+        }
+        true
+    }
+
     /// Exit status of the probe, if it ends within `limit`.
     pub(crate) fn has_ended(&mut self, limit: Duration) -> Option<String> {
         self.control.wait(limit)
@@ -183,7 +198,8 @@ impl ProbeClient {
         let mut quiet = Duration::ZERO;
         let mut how = None;
         loop {
-            match self.lines.next(tick) {
+            let heard = self.heard.take();
+            match heard.unwrap_or_else(|| self.lines.next(tick)) {
                 ReadLine::Text(line) => {
                     return serde_json::from_slice(&line)
                         .map_err(|_| Broken::Rubbish(shown(&line)));
@@ -258,6 +274,11 @@ impl Drop for ProbeClient {
     }
 }
 
+fn is_progress(line: &[u8]) -> bool {
+    let said = serde_json::from_slice(line);
+    matches!(said, Ok(FromProbe::Progress { .. }))
+}
+
 /// The beginning of a line, safe to print on a terminal.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
@@ -316,6 +337,54 @@ mod tests {
         assert_eq!(silent.next(Duration::from_millis(1)), ReadLine::None);
         drop(theirs);
         assert_eq!(silent.next(Duration::from_mins(1)), ReadLine::End);
+    }
+
+    struct Nobody;
+
+    impl Control for Nobody {
+        fn pid(&self) -> Option<u32> {
+            None
+        }
+        fn wait(&mut self, _: Duration) -> Option<String> {
+            Some("gone".into())
+        }
+        fn kill(&mut self) {}
+        fn tail(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_looked_for_is_heard_once_and_signs_of_life_are_none() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut client = ProbeClient::new(
+            Wire {
+                stdin: Box::new(std::io::sink()),
+                stdout: Box::new(ours),
+                control: Box::new(Nobody),
+            },
+            Duration::from_secs(1),
+        );
+        let mut say = |message: &FromProbe| {
+            let line = serde_json::to_string(message).unwrap() + "\n";
+            theirs.write_all(line.as_bytes()).unwrap();
+        };
+        let moment = Duration::from_millis(1);
+        assert!(!client.has_answered(moment));
+        say(&FromProbe::Progress {
+            id: 7,
+            ops: 1,
+            bytes: 0,
+        });
+        assert!(!client.has_answered(moment));
+        say(&FromProbe::Ready { id: 7 });
+        assert!(client.has_answered(moment) && client.has_answered(moment));
+        let stop = Stop::new();
+        assert_eq!(client.receive(&stop, None), Ok(FromProbe::Ready { id: 7 }));
+        assert!(!client.has_answered(moment));
+        drop(theirs);
+        assert!(client.has_answered(moment), "its end is an answer");
+        assert!(matches!(client.receive(&stop, None), Err(Broken::Ended(_))));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{BASELINE, RestedTurn};
 
 use crate::{
-    decide::share::FULL_NS,
+    decide::share::{FULL_NS, LEAST_ROUNDS},
     execute::{
         active_trial::ActiveTrial,
         background::{ControlWindows, REST},
@@ -24,8 +24,6 @@ use crate::{
     },
 };
 
-/// A block has at least this many rounds, unless its turn length allows fewer.
-const LEAST_ROUNDS: u32 = 8;
 /// The pauses of all rested rounds take at most this part of the budget.
 const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many full shares, including the time between turns.

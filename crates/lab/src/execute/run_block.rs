@@ -1,7 +1,10 @@
 //! A block at one point: the layers that are ready at the same time prepare it, take turns, flush
 //! and prove it.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use layermark_layers::{drop_kernel_caches, spread};
 use layermark_model::TurnCost;
@@ -18,7 +21,7 @@ use crate::{
         rounds::rounds,
         session::RunningLayer,
         trial::{Attempt, ask_to_end, ask_to_prepare, settle},
-        trial_request::TrialRequest,
+        trial_request::{Failure, TrialRequest},
     },
 };
 
@@ -27,6 +30,11 @@ const MAKING: &str = "its files were made";
 const COOLING: &str = "its caches were emptied";
 const SETTLING: &str = "its files were flushed";
 const ENDING: &str = "its results were read";
+
+/// How long answers of several probes are looked for without one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Interval of these looks.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Runs a block at one point. Probes prepare and prove their work beside each other where [`at_once`] permits it, and
 /// `meanwhile` runs while they do. In a turn, and while files are flushed, only one of them works.
@@ -37,7 +45,7 @@ pub(crate) fn run_block(
     meanwhile: &mut dyn FnMut() -> Result<(), LabError>,
 ) -> Result<BlockOutcome, LabError> {
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();
-    prepare(machine, block, &mut trials, meanwhile)?;
+    prepare(fixed, machine, block, &mut trials, meanwhile)?;
     let kernel = machine.meter.kernel();
     let mut windows = control_windows(machine, block);
     let made = rounds(fixed, machine, block, &mut trials, &mut windows);
@@ -64,14 +72,12 @@ pub(crate) fn run_block(
         this.step(SETTLING, machine, |_, up, request| settle(up, request));
     }
     for trials in trials.chunks_mut(at_once(block)) {
-        for this in &mut *trials {
-            this.step(ENDING, machine, |_, up, request| ask_to_end(up, request));
-            this.asked = this.is_well();
-        }
-        for this in trials {
-            this.step(ENDING, machine, Attempt::ended);
-            this.asked = false;
-        }
+        let steps = AskAndWait {
+            what: ENDING,
+            ask: ask_to_end,
+            wait: Attempt::ended,
+        };
+        beside_each_other(fixed, machine, trials, &steps, &mut || Ok(()))?;
     }
     for this in &mut trials {
         if let Some(made) = &mut this.attempt.made.trial {
@@ -106,6 +112,7 @@ fn at_once(block: &Block<'_>) -> usize {
 
 /// Everything before the first turn.
 fn prepare(
+    fixed: &Fixed<'_>,
     machine: &mut Machine,
     block: &Block<'_>,
     trials: &mut [ActiveTrial<'_>],
@@ -120,17 +127,12 @@ fn prepare(
         spread::reuse_deleted(Path::new(&request.base));
     }
     for trials in trials.chunks_mut(at_once(block)) {
-        for this in &mut *trials {
-            this.step(MAKING, machine, |_, up, request| {
-                ask_to_prepare(up, request)
-            });
-            this.asked = this.is_well();
-        }
-        meanwhile()?;
-        for this in trials {
-            this.step(MAKING, machine, Attempt::prepared);
-            this.asked = false;
-        }
+        let steps = AskAndWait {
+            what: MAKING,
+            ask: ask_to_prepare,
+            wait: Attempt::prepared,
+        };
+        beside_each_other(fixed, machine, trials, &steps, meanwhile)?;
     }
     if block.meaning.is_cold() {
         for this in &mut *trials {
@@ -142,6 +144,90 @@ fn prepare(
         this.step(MAKING, machine, |attempt, up, _| attempt.begin(up));
     }
     Ok(())
+}
+
+/// A step in two halves: what is asked of a probe, and the wait for its answer.
+struct AskAndWait {
+    /// What it is, in words.
+    what: &'static str,
+    ask: fn(&mut RunningLayer, &TrialRequest<'_>) -> Result<(), Failure>,
+    wait: fn(&mut Attempt, &mut RunningLayer, &TrialRequest<'_>) -> Result<(), Failure>,
+}
+
+/// Asks all probes for a step, does something else, and takes the answers in the order in which they come. The time of all is
+/// divided among the layers.
+fn beside_each_other(
+    fixed: &Fixed<'_>,
+    machine: &mut Machine,
+    trials: &mut [ActiveTrial<'_>],
+    steps: &AskAndWait,
+    meanwhile: &mut dyn FnMut() -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let begun = fixed.stop.now();
+    for this in &mut *trials {
+        this.beside = true;
+        this.step(steps.what, machine, |_, up, request| {
+            (steps.ask)(up, request)
+        });
+        this.asked = this.is_well();
+    }
+    meanwhile()?;
+    let mut left: Vec<usize> = (0..trials.len()).collect();
+    let mut took = vec![Duration::ZERO; trials.len()];
+    while !left.is_empty() {
+        let at = left.remove(first_answer(fixed, machine, trials, &left));
+        let this = &mut trials[at];
+        this.step(steps.what, machine, steps.wait);
+        this.asked = false;
+        took[at] = fixed.stop.now() - begun;
+    }
+    for (this, charge) in trials.iter_mut().zip(charges(&took)) {
+        this.beside = false;
+        this.attempt.made.took += charge;
+    }
+    Ok(())
+}
+
+/// Index in `left` of a trial whose probe has answered, or has failed before; of the first one if no other answers for
+/// [`PATIENCE`]: that one is waited for with all limits of a wait.
+fn first_answer(
+    fixed: &Fixed<'_>,
+    machine: &mut Machine,
+    trials: &[ActiveTrial<'_>],
+    left: &[usize],
+) -> usize {
+    let begun = Instant::now();
+    let patience = PATIENCE.min(fixed.setup.silence);
+    while left.len() > 1 && begun.elapsed() < patience && !fixed.stop.at_once() {
+        for (place, at) in left.iter().enumerate() {
+            let this = &trials[*at];
+            let up = machine.layers[this.request.layer].as_mut();
+            let Some(up) = up.filter(|_| this.is_well()) else {
+                return place;
+            };
+            // The first one is waited for a moment, so that this does not spin.
+            let limit = if place == 0 { MOMENT } else { Duration::ZERO };
+            if up.probes(this.request.end()).0.has_answered(limit) {
+                return place;
+            }
+        }
+    }
+    0
+}
+
+/// What each layer is charged for work that layers did beside each other and that took each of them so long: a part of the
+/// time of all in proportion. What was done beside slow work costs the run little.
+fn charges(took: &[Duration]) -> Vec<Duration> {
+    let all = took.iter().copied().max().unwrap_or_default();
+    let sum: Duration = took.iter().sum();
+    let part = |of: &Duration| {
+        if sum.is_zero() {
+            Duration::ZERO
+        } else {
+            all.mul_f64(of.as_secs_f64() / sum.as_secs_f64())
+        }
+    };
+    took.iter().map(part).collect()
 }
 
 /// Control windows: after each round where flushes are counted, at points that flush and of launched
@@ -181,4 +267,21 @@ pub(crate) fn run_stretches(
         });
     }
     trials.into_iter().map(|this| this.attempt.made).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of it was charged to the layer that was waited for first.
+    #[test]
+    fn work_beside_each_other_is_charged_to_the_slow_layer() {
+        let ms = Duration::from_millis;
+        let charged = charges(&[ms(100), ms(900), ms(1000)]);
+        assert_eq!(charged, [ms(50), ms(450), ms(500)]);
+        assert_eq!(charged.iter().sum::<Duration>(), ms(1000));
+        assert_eq!(charges(&[ms(7)]), [ms(7)]);
+        assert_eq!(charges(&[Duration::ZERO; 2]), [Duration::ZERO; 2]);
+        assert!(charges(&[]).is_empty());
+    }
 }

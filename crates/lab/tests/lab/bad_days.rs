@@ -1,6 +1,6 @@
 //! What goes wrong on the way: probes, layers, disks, directories.
 
-use crate::common::{Bench, CATALOG, plan, settled};
+use crate::common::{Bench, CATALOG, SLOW, plan, settled};
 use layermark_lab::{LabError, Stop};
 use layermark_model::{LayerStatus, RunStatus, TrialRecord, flags::LAYER_LOST};
 
@@ -122,6 +122,39 @@ fn a_probe_that_breaks_between_turns_drops_out_of_the_block_and_the_others_go_on
             assert!(turns > 5, "{bad}: {turns} turns in {:?}", record.cell);
         }
         assert_eq!(run.status, RunStatus::Done);
+    }
+}
+
+/// All probes are asked before the first is waited for. One ends before it has answered: sooner than the others are ready, and
+/// later.
+#[test]
+fn a_probe_that_ends_while_others_prepare_is_named_and_the_others_go_on() {
+    for bad in [
+        "ends:ends-late=6,late=1",
+        "ends:ends-late=6,late=90",
+        "ends:ends-late=6",
+    ] {
+        let mut bench = Bench::new();
+        let layers = ["mock", bad, "ends:late=30"];
+        let mut request = bench.request(plan(&layers, 1, "control = false"));
+        request.catalog = SLOW;
+        let outcome = bench.run(request);
+        assert!(settled(&outcome), "{bad}: {outcome:?}");
+        assert_eq!(outcome.unwrap().lost, [bad]);
+        let (run, trials) = bench.last();
+        let at = run.layers.iter().position(|l| l.spec.to_string() == bad);
+        let of_it: Vec<_> = trials.iter().filter(|t| Some(t.cell.layer) == at).collect();
+        let failed: Vec<_> = of_it.iter().filter_map(|t| t.error.as_ref()).collect();
+        assert_eq!(failed.len(), 2, "{bad}: it is started again once");
+        assert!(
+            failed.iter().all(|e| e.contains("the probe ended")),
+            "{bad}: {failed:?}"
+        );
+        assert!(of_it[0].trial.is_some(), "{bad}");
+        let others = trials.iter().filter(|t| Some(t.cell.layer) != at);
+        let others: Vec<_> = others.collect();
+        assert!(others.len() >= 16, "{bad}: eight blocks of two");
+        assert!(others.iter().all(|t| t.trial.is_some()), "{bad}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{self, Bench, CATALOG, plan, ratio, settled};
-use layermark_lab::{Ended, Event, LabError, Schedule};
+use layermark_lab::{Ended, Event, LabError, LookEvents, Schedule};
 use layermark_model::{ForeignWrites, LayerStatus, RunStatus, TrialRecord, flags::WRITE_BACK};
 use layermark_stats::{Pair, Verdict, compare_all, judge};
 
@@ -256,9 +256,36 @@ fn kind(event: &Event) -> &'static str {
         Event::SessionStarted { .. } => "session",
         Event::TrialDone { .. } => "trial",
         Event::PointSettled { .. } => "settled",
+        Event::Looked { .. } => "looked",
         Event::Note(_) => "note",
         Event::Warning { .. } => "warning",
         Event::RunEnded { .. } => "end",
+    }
+}
+
+#[test]
+fn results_so_far_are_told_at_looks_and_only_if_they_are_asked_for() {
+    for looks in [LookEvents::Emitted, LookEvents::Silent] {
+        let mut bench = Bench::new();
+        let plan = plan(&["mock", "mock:noise=0.1,ns=1300"], 1, "blocks = 12");
+        let request = layermark_lab::Request {
+            looks,
+            ..bench.request(plan)
+        };
+        assert!(settled(&bench.run(request)));
+        let looked = bench.events.iter().filter_map(|event| match event {
+            Event::Looked {
+                run,
+                trials,
+                blocks,
+            } => Some((run.status, trials.len(), *blocks)),
+            _ => None,
+        });
+        let looked: Vec<_> = looked.collect();
+        // All trials of native, its control and the layer.
+        let expected = [8, 11].map(|n| (RunStatus::Running, 3 * n as usize, n));
+        let asked = looks == LookEvents::Emitted;
+        assert_eq!(looked, if asked { &expected[..] } else { &[] });
     }
 }
 

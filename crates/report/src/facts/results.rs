@@ -24,7 +24,7 @@ pub type Placed = (usize, usize, ResultRow);
 /// verdicts. The other results have no verdict. The control is a family of its own. All comparisons
 /// share their estimate of the noise. Trials of different programs are not compared.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
-    let sites = against_baseline(run, index, baseline);
+    let sites = against_baseline(run, index, baseline, Level::REPORT);
     let row = |(site, against): &(ResultSite, Option<Against>)| {
         let row = site.row(against.as_ref(), Some(run.seed));
         (site.point, site.layer, row)
@@ -57,7 +57,7 @@ pub fn row_and_controls(
     (layer, point): (usize, usize),
 ) -> (Option<ResultRow>, Vec<ResultRow>) {
     let (mut wanted, mut controls) = (None, Vec::new());
-    for (site, against) in against_baseline(run, index, baseline) {
+    for (site, against) in against_baseline(run, index, baseline, Level::REPORT) {
         let against = against.as_ref();
         if (site.layer, site.point) == (layer, point) {
             wanted = Some(site.row(against, None));
@@ -74,20 +74,48 @@ pub fn row_and_controls(
 /// The verdicts of [`rows`] alone, without the bootstrap, for each compared layer except the
 /// control.
 pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
-    let sites = against_baseline(run, index, baseline).into_iter();
+    let rows = brief(run, index, baseline, Level::REPORT).into_iter();
+    rows.map(|(.., row)| row.verdict).collect()
+}
+
+/// The rows of [`rows`] with comparison and verdict alone, without the bootstrap, for each compared layer except the
+/// control.
+pub fn brief(run: &Run, index: &Index, baseline: usize, level: Level) -> Vec<Placed> {
+    let sites = against_baseline(run, index, baseline, level).into_iter();
     sites
         .filter(|(site, _)| site.layer != baseline && !site.layer().control)
         .map(|(site, against)| {
             let mut row = ResultRow {
+                layer: site.layer().name.clone(),
+                label: site.point().label.clone(),
                 trials: index.trials(site.layer, site.point).len(),
                 ..ResultRow::default()
             };
             site.judge(&mut row, against.as_ref());
             row.durability = site.durability(None);
             site.distrust(&mut row);
-            row.verdict
+            (site.point, site.layer, row)
         })
         .collect()
+}
+
+/// How sure words have to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// Chance of one wrong *slower* or *faster* in all words that are given together.
+    pub alpha: f64,
+}
+
+impl Level {
+    /// Of the words of a report.
+    pub const REPORT: Self = Self {
+        alpha: stats::ALPHA,
+    };
+
+    /// Level of the intervals that such words rest on.
+    fn of_intervals(self) -> f64 {
+        1.0 - self.alpha
+    }
 }
 
 /// Each point in each layer, and its comparison with the baseline; none for the baseline itself.
@@ -95,6 +123,7 @@ fn against_baseline<'a>(
     run: &'a Run,
     index: &'a Index<'a>,
     baseline: usize,
+    level: Level,
 ) -> Vec<(ResultSite<'a>, Option<Against>)> {
     // Points that a layer cannot do (writes on a read-only one) are not in the family.
     let asked =
@@ -117,7 +146,7 @@ fn against_baseline<'a>(
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let pairs: Vec<Vec<Pair>> = pairs.collect();
-    let compared = stats::compare_all(&pairs, LEVEL, run.seed).into_iter();
+    let compared = stats::compare_all(&pairs, level.of_intervals(), run.seed).into_iter();
     let compared: Vec<Option<stats::Comparison>> = compared
         .zip(&others)
         .map(|(comparison, site)| comparison.map(|c| site.with_added(c)))
@@ -130,7 +159,7 @@ fn against_baseline<'a>(
         let family: Vec<usize> = (0..others.len()).filter(|i| asked(others[*i])).collect();
         let comparisons: Vec<Option<stats::Comparison>> =
             family.iter().map(|i| compared[*i].clone()).collect();
-        let words = stats::judge(&comparisons, run.plan.delta);
+        let words = stats::judge_at(&comparisons, run.plan.delta, level.alpha);
         for (at, word) in family.into_iter().zip(words) {
             judged[at] = Some(word);
         }

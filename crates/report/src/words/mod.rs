@@ -52,6 +52,7 @@ pub mod scaling;
 mod sequences;
 pub mod series;
 mod served;
+pub mod so_far;
 pub mod studies;
 mod threads;
 pub mod trend;

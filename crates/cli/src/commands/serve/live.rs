@@ -13,7 +13,7 @@ use indicatif::HumanDuration;
 use layermark_model::{
     FleetOfRun, Run, RunStatus, StoreOption, TrialRecord, parse_duration, plain,
 };
-use layermark_report::{Report, Verdict, ratio_with, render};
+use layermark_report::{Report, SoFar, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
 use crate::commands::{history, stored};
@@ -145,6 +145,8 @@ fn without_latency(trials: &mut [TrialRecord]) {
 /// Verdicts in the order in which they were reached.
 #[derive(Default)]
 struct Log {
+    /// What may be said while the run goes on.
+    so_far: SoFar,
     /// Latest verdict by layer and point.
     known: BTreeMap<(String, String), Verdict>,
     lines: Vec<String>,
@@ -177,8 +179,14 @@ impl Log {
 
 /// The part of the page that changes: progress, matrix, and findings.
 fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
-    let report = stored::build(run, trials);
+    let mut report = stored::build(run, trials);
     let block = trials.iter().map(|t| t.cell.block + 1).max().unwrap_or(0);
+    if run.status == RunStatus::Running && run.fleet.is_none() {
+        // The last block is not complete.
+        log.so_far
+            .look(run, trials, block.saturating_sub(1) as usize);
+        report.hold_back(&log.so_far);
+    }
     log.add(&report, block);
     html! {
         (progress(run, trials, &report, block))
@@ -188,7 +196,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
             div {
                 h2 { "Decided so far" }
                 @if log.lines.is_empty() { p.hint { "Nothing yet." } }
-                @if run.status == RunStatus::Running { p.hint { "More blocks can change it." } }
+                @if run.status == RunStatus::Running { p.hint { (said_when(&log.so_far)) " More blocks can change it." } }
                 ul.log { @for line in log.lines.iter().rev() { li { (line) } } }
             }
             @if !report.left_out.is_empty() {
@@ -202,6 +210,14 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// When words are given while a run goes on.
+fn said_when(so_far: &SoFar) -> String {
+    match so_far.blocks() {
+        None => "While a run goes on, words are given from 8 blocks on.".into(),
+        Some(blocks) => format!("The words are those after {blocks} blocks."),
     }
 }
 

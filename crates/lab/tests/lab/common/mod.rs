@@ -342,6 +342,16 @@ impl Script for ScriptedPlace {
         if !self.make(job.id) {
             return Ok(());
         }
+        // In real time, beside other probes; then its probe ends before it has answered.
+        if let Some(ms) = self.number("late") {
+            std::thread::sleep(Duration::from_millis(ms as u64));
+        }
+        if self
+            .number("ends-late")
+            .is_some_and(|at| job.id as f64 >= at)
+        {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         if self.number("refuses").is_some() {
             let message = format!("open {}/{}: Too many open files", job.dir, job.id);
             return lab.say(&error(job.id, message, 24));

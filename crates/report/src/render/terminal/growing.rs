@@ -1,4 +1,4 @@
-//! The matrix of a running run: the ratios known so far. It gives no verdicts, which need all blocks.
+//! The matrix of a run that goes on: the ratios so far, and the words that are given at looks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{
     columns::{cut, display_width},
     name_parts, plain_name,
 };
-use crate::{Estimate, Verdict, number, page::short_names};
+use crate::{Estimate, SoFar, Verdict, number, page::short_names, words};
 
 /// Ratios by point and layer, in the order of the run. Those without a ratio have no row or column yet.
 #[derive(Debug, Default)]
@@ -20,6 +20,10 @@ pub struct Growing {
     layers: Vec<String>,
     /// Indices of point and layer, and the latest ratio.
     cells: BTreeMap<[usize; 2], Estimate>,
+    /// Cells that have a word, as they were at the last look.
+    decided: BTreeMap<[usize; 2], String>,
+    /// Blocks at the last look.
+    blocks: Option<usize>,
 }
 
 impl Growing {
@@ -28,7 +32,7 @@ impl Growing {
         Self {
             points: points.to_vec(),
             layers: layers.to_vec(),
-            cells: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -47,17 +51,32 @@ impl Growing {
         self.cells.insert(at, ratio);
     }
 
+    /// Shows the words of the last look in place of those of an earlier one.
+    pub fn look(&mut self, so_far: &SoFar) {
+        self.blocks = so_far.blocks();
+        self.decided.clear();
+        for cell in so_far.cells() {
+            let at = [
+                index(&mut self.points, &cell.point),
+                index(&mut self.layers, &cell.layer),
+            ];
+            self.decided.insert(at, cell.shown.clone());
+        }
+    }
+
     /// The matrix in at most this many columns and lines; empty if it does not fit. Points are rows,
     /// or layers are if only that fits.
     pub fn print(&self, width: usize, lines: usize) -> String {
         let fewest = self.known(0).len().min(self.known(1).len());
-        if fewest == 0 || fewest >= lines {
+        if fewest == 0 || fewest + 1 >= lines {
             return String::new();
         }
         let style = Style {
             width,
             ..Style::default()
         };
+        let heading = String::from(words::so_far::heading(self.blocks));
+        let lines = lines - 1;
         // `TextMatrix` makes as many groups of columns as the width needs, with the first column at any width.
         let fits = |text: &String| {
             let narrow = text.lines().all(|line| display_width(line) <= width);
@@ -67,10 +86,18 @@ impl Growing {
         let tables = tables.map(|table| table(self));
         let whole = tables.filter(|table| table.is_one_group(width));
         let mut texts = whole.map(|table| table.print(style));
-        texts.find(fits).unwrap_or_default()
+        let text = texts.find(fits);
+        text.map_or_else(String::new, |text| {
+            // All of it, or the part that has to be said.
+            let all = Some(heading.as_str()).filter(|all| display_width(all) <= width);
+            format!("{}\n{text}", all.unwrap_or("so far"))
+        })
     }
 
     fn cell(&self, point: usize, layer: usize) -> (String, Option<Verdict>) {
+        if let Some(shown) = self.decided.get(&[point, layer]) {
+            return (shown.clone(), None);
+        }
         let found = self.cells.get(&[point, layer]);
         let text = found.map_or_else(String::new, |ratio| {
             number::noisy(ratio).unwrap_or_else(|| number::times(ratio))
@@ -168,5 +195,43 @@ mod tests {
         assert!(turned.lines().all(|l| l.chars().count() <= 80), "{turned}");
         // A window that is too low shows none, and never half of it.
         assert_eq!(all.print(80, 5), "");
+    }
+
+    #[test]
+    fn it_says_so_far_and_the_words_of_the_last_look() {
+        let (run, trials) = layermark_testkit::sample::Sample::default().build();
+        let labels = run.points.iter().map(|p| p.label.clone());
+        let labels: Vec<String> = labels.collect();
+        let mut all = Growing::of(&labels, &[]);
+        let mut so_far = SoFar::default();
+        so_far.look(&run, &trials, 8);
+        for cell in so_far.cells() {
+            all.set(&cell.point, &cell.layer, ratio(7.77));
+        }
+        let text = all.print(100, 30);
+        assert!(text.starts_with("so far; \u{b1}: not decided\n"), "{text}");
+        assert!(text.contains("7.8 \u{b1}10%"), "{text}");
+        all.look(&so_far);
+        let text = all.print(100, 30);
+        assert!(
+            text.starts_with("so far, after 8 blocks: = same; "),
+            "{text}"
+        );
+        // Each cell that has a ratio has a word.
+        assert!(!text.contains("7.8 \u{b1}"), "{text}");
+        assert!(
+            so_far.cells().iter().all(|c| text.contains(&c.shown)),
+            "{text}"
+        );
+        assert!(all.print(20, 60).is_empty() || all.print(20, 60).starts_with("so far\n"));
+        // The heading has a line of its own.
+        let lines = text.lines().count();
+        assert_eq!(
+            (all.print(100, lines).is_empty(), all.print(100, lines - 1)),
+            (false, String::new())
+        );
+        // Words that are taken back are shown no more.
+        all.look(&SoFar::default());
+        assert!(all.print(100, 30).contains("7.8 \u{b1}"));
     }
 }

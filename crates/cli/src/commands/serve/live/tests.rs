@@ -103,6 +103,36 @@ fn what_is_still_to_come_is_not_left_out_and_nothing_is_said_of_eight_blocks() {
     assert!(said(&run).contains("the run ended before"));
 }
 
+/// They were those of the report at each view, so that a run that was watched said something false more often than its report.
+#[test]
+fn words_are_given_at_looks_while_the_run_goes_on() {
+    let (mut run, trials) = running();
+    let of = |blocks: u32| {
+        let first = trials.iter().filter(|t| t.cell.block < blocks);
+        first.cloned().collect::<Vec<_>>()
+    };
+    let mut log = Log::default();
+    let page = fragment(&run, &of(8), &mut log).into_string();
+    // The eighth block may not be complete.
+    assert!(
+        page.contains("Nothing yet.") && page.contains("from 8 blocks on"),
+        "{page}"
+    );
+    assert!(page.contains(" 0 of "), "{page}");
+    let page = fragment(&run, &of(9), &mut log).into_string();
+    assert!(
+        page.contains("The words are those after 8 blocks."),
+        "{page}"
+    );
+    let told = log.lines.len();
+    assert!(told > 0 && !page.contains("Nothing yet."));
+    fragment(&run, &of(10), &mut log);
+    assert_eq!(log.lines.len(), told, "no look");
+    run.status = RunStatus::Done;
+    let whole = fragment(&run, &trials, &mut log).into_string();
+    assert!(!whole.contains("The words are those"), "{whole}");
+}
+
 #[test]
 fn the_end_is_told_with_how_the_run_stands() {
     let (mut run, trials) = running();
