@@ -2,7 +2,7 @@
 
 use layermark_model::binary_size;
 
-use super::{JobError, PAGE, SEVERAL, translate::short};
+use super::{JobError, PAGE, SEVERAL};
 
 /// Most sections of a job file, without `[global]`.
 pub const MOST_SECTIONS: usize = 1000;
@@ -138,5 +138,14 @@ impl<'t> Section<'t> {
             .filter(|n| *n > 0)
             .map(Some)
             .ok_or_else(wrong)
+    }
+}
+
+/// The beginning of a text for a note: a job file may repeat a long one for each section.
+pub fn short(text: &str) -> String {
+    const MOST: usize = 100;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use super::{
         Becomes::{Other, Ours, Refused},
         ENGINES, OPTIONS, PATTERNS,
     },
-    sections::Section,
+    sections::{Section, short},
 };
 
 impl Section<'_> {
@@ -59,15 +59,6 @@ impl Section<'_> {
             settings,
             notes: job.notes,
         })
-    }
-}
-
-/// The beginning of a text for a note: a job file may repeat a long one for each section.
-pub fn short(text: &str) -> String {
-    const MOST: usize = 100;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
