@@ -209,8 +209,7 @@ const LISTED: usize = 8;
 pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     if let Some(place) = Place::of(id) {
         let (query, skip) = match place {
-            // No EXISTS: SQLite 3.51 makes a join of it, whose OFFSET counts trials. Without ORDER BY PostgreSQL reads
-            // the table of trials from its beginning until it finds one.
+            // No EXISTS: SQLite 3.51 makes a join of it, whose OFFSET counts trials. The order is that of the index.
             Place::FromLast(n) => (
                 "SELECT id FROM runs WHERE status = 'running' \
                  OR (SELECT seq FROM trials WHERE run_id = runs.id ORDER BY seq LIMIT 1) IS NOT NULL \

@@ -46,7 +46,8 @@ pub fn of<'a>(
 }
 
 /// Why a result of a layer that a process serves is not called slower or faster beside other programs. Too much of
-/// its time was waiting, or the word does not hold without the probe's waiting. `without` is the ratio without that.
+/// its time was waiting, so that it may not have been slower without any of it, or the word does not hold without the
+/// probe's waiting. `without` is the ratio without that.
 /// On a quiet machine the probe and the server wait for each other alone, and that is the layer's cost.
 pub fn refusal(
     row: &ResultRow,
@@ -58,8 +59,12 @@ pub fn refusal(
     if !matches!(leaning, Verdict::Slower | Verdict::Faster) || !is_disturbed(row) {
         return None;
     }
-    if here.all_share() > MOST {
-        return Some(waits(WaitedIn::Layer, here, is_busy(row)));
+    let waited = match (leaning, row.ratio.and_then(|ratio| ratio.interval)) {
+        (Verdict::Slower, Some([low, _])) => explains(row, low),
+        _ => Some(*here).filter(|waited| waited.all_share() > MOST),
+    };
+    if let Some(waited) = waited {
+        return Some(waits(WaitedIn::Layer, &waited, is_busy(row)));
     }
     let native = native.filter(|w| w.all_share() > MOST);
     if let Some(native) = native {

@@ -247,6 +247,22 @@ fn spreadsheets_have_the_waiting_and_both_ratios() {
     );
 }
 
+/// 1 ms of which half waits, natively 0.1 ms: slower without any waiting too. A FUSE server's flushed writes got no word on a
+/// machine that was hardly disturbed.
+#[test]
+fn a_served_layer_that_is_slower_without_its_waiting_is_slower() {
+    let of = |op: f64| {
+        let served = Costs {
+            helpers: op / 2.0,
+            ..Costs::of(op, 0.0)
+        };
+        let [native, kernel] = [100_000.0, 130_000.0].map(|op| Costs::of(op, 0.0));
+        row(&report([native, kernel, served], false), SERVED).verdict
+    };
+    assert_eq!(of(1_000_000.0), Verdict::Slower);
+    assert_eq!(of(180_000.0), Verdict::Undecided);
+}
+
 #[test]
 fn a_served_layer_that_mostly_waits_gets_no_word_and_no_headline() {
     let served = Costs {
