@@ -79,6 +79,7 @@ const ALLOWED: &[Allowed] = &[
         1,
         "the promise is a time: a hundred times the limit is given",
     ),
+    ("fleet/src/task.rs", 0, 2, WAITS),
     (
         "fuzz/tests/stable.rs",
         0,
@@ -93,6 +94,7 @@ const ALLOWED: &[Allowed] = &[
         0,
         "that a call is not given up shows only after the time in which it would be",
     ),
+    ("lab/tests/lab/common/mod.rs", 1, 0, INPUT),
     ("lab/tests/lab/resume.rs", 1, 0, MOMENT),
     ("layers/src/fuse/requests.rs", 0, 1, AT_LEAST),
     ("layers/src/net/relay.rs", 0, 4, AT_LEAST),

@@ -1,20 +1,15 @@
 //! A run that was stopped during its power cuts, and goes on with those that were not begun.
 
-use std::{
-    fs, thread,
-    time::{Duration, Instant},
-};
+use std::fs;
 
 use rustix::process::Pid;
 use serde_json::Value;
 
-use crate::common::{self, Lm, Said, needs_root};
+use crate::common::{self, Lm, Said, needs_root, wait_for};
 
 /// Flushes one item and ends.
 const RUN: &str = "echo x > a; sync a .; echo ack a";
 const CHECK: &str = "while read -r i; do [ -e $i ] || echo lost $i; done";
-/// How long the run may take to reach the first cut under a program.
-const PATIENCE: Duration = Duration::from_mins(3);
 
 fn rows<'a>(report: &'a Value, kind: &str) -> Vec<&'a Value> {
     report[kind].as_array().expect("rows").iter().collect()
@@ -52,11 +47,10 @@ fn a_run_that_is_stopped_between_two_programs_goes_on_with_the_second() {
     );
     let (mut child, dir) = lm.plan(&plan).args(["--allow-programs", "--json"]).start();
     let pid = Pid::from_child(&child);
-    let since = Instant::now();
-    while fs::read_to_string(&checks).map_or(0, |text| text.lines().count()) < 3 {
-        assert!(since.elapsed() < PATIENCE, "no cut under a program");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("a cut under a program", || {
+        let checked = fs::read_to_string(&checks).ok()?;
+        (checked.lines().count() >= 3).then_some(())
+    });
     common::interrupt(&mut child, pid);
     let said = Said::from(common::output(child), dir)
         .left_nothing()
