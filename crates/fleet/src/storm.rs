@@ -126,6 +126,10 @@ pub fn storm<E>(
         {
             // Its files went with it.
             storm.open(fleet, on)?;
+            storm.look_at(fleet);
+            if fleet.up().is_empty() || stop.asked() {
+                continue;
+            }
         }
         storm.group(fleet, stop, on)?;
         storm.look_at(fleet);
