@@ -41,7 +41,7 @@ pub fn table(p: &About<'_>) -> FigureTable {
         "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call moved as many bytes as it was recorded, or had the same error (only a missing attribute may be one that the file system does not have), and the names, kinds, sizes and links of the tree were the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
     );
     if p.with_think {
-        about += " The time between calls is that of the program on tmpfs without that of its replay there. It is assumed to be the same in every layer, and passes between the calls as it did in the program, in a loop that computes: an estimate of the program's own time.";
+        about += " The time between calls is that of the program on tmpfs without that of its replay there. It is assumed to be the same in every layer, and passes in a loop that computes, between the calls as far as the recording says where: an estimate of the program's own time.";
         if p.think_spread_ns > 0 {
             let spread = p.think_spread_ns as f64 / 1e6;
             about = format!(
@@ -49,7 +49,7 @@ pub fn table(p: &About<'_>) -> FigureTable {
             );
         }
         if p.tasks > 1 {
-            about += " There is more than one task: they compute at the same time, so that all of it takes as long as the program on tmpfs.";
+            about += " There is more than one task: they compute at the same time, for as long as made a replay on tmpfs take the program's time there.";
         }
     }
     if !p.left_out.is_empty() {

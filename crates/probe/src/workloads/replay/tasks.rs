@@ -190,6 +190,9 @@ impl TaskPart {
         let mut now = self.begun;
         for number in &trace.by_task[task] {
             let ready = &trace.calls[*number as usize];
+            if ready.think_ns > 0 {
+                now = compute(now.saturating_add(ready.think_ns));
+            }
             if !ready.call.waits.is_empty() {
                 for (other, count) in &ready.call.waits {
                     done[*other as usize].wait(*count);
@@ -197,9 +200,6 @@ impl TaskPart {
                 let after = monotonic_ns();
                 self.waited_ns += after - now;
                 now = after;
-            }
-            if ready.think_ns > 0 {
-                now = compute(now.saturating_add(ready.think_ns));
             }
             let outcome = site.call(ready, trace, buffers);
             let after = monotonic_ns();

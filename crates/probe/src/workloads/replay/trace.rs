@@ -42,29 +42,29 @@ impl Trace {
         let names = names.collect::<Result<_, _>>();
         let names =
             names.map_err(|_| ProbeError::new("the recording has a name with a zero byte"))?;
+        let by_task = Pending::new(&recording.calls, recording.head.tasks as usize).by_task;
         let all: u64 = recording.calls.iter().map(|call| u64::from(call.gap)).sum();
-        let calls = recording
-            .calls
-            .iter()
-            .enumerate()
-            .map(|(number, call)| ReadyCall {
-                call: call.clone(),
-                // Where it is not known, all of it comes first.
-                think_ns: match all {
-                    0 if number == 0 => think_ns,
-                    0 => 0,
-                    all => (u128::from(think_ns) * u128::from(call.gap) / u128::from(all)) as u64,
-                },
-                flags: if call.kind == CallKind::Open {
-                    open_flags(call.a)
-                } else {
-                    OFlags::empty()
-                },
-                whole: None,
-            });
+        let part = |number: usize, call: &Call| match all {
+            // Where it is not known, all tasks begin with all of it: no call is beside it.
+            0 if by_task[call.task as usize].first() == Some(&(number as u32)) => think_ns,
+            0 => 0,
+            all => (u128::from(think_ns) * u128::from(call.gap) / u128::from(all)) as u64,
+        };
+        let numbered = recording.calls.iter().enumerate();
+        let calls = numbered.map(|(number, call)| ReadyCall {
+            call: call.clone(),
+            think_ns: part(number, call),
+            flags: if call.kind == CallKind::Open {
+                open_flags(call.a)
+            } else {
+                OFlags::empty()
+            },
+            whole: None,
+        });
+        let calls = calls.collect();
         Ok(Self {
-            calls: calls.collect(),
-            by_task: Pending::new(&recording.calls, recording.head.tasks as usize).by_task,
+            calls,
+            by_task,
             names,
             files: recording.head.files as usize,
             buffers: recording.buffers(),
