@@ -268,9 +268,12 @@ pub fn silence(text: &str) -> Result<std::time::Duration, String> {
     Ok(limit)
 }
 
+/// Characters of a name for a machine, at most.
+pub const LONGEST_LABEL: usize = 40;
+
 /// Parses a name for a machine.
 pub fn label(text: &str) -> Result<String, String> {
-    const LONGEST: usize = 40;
+    const LONGEST: usize = LONGEST_LABEL;
     let odd = layermark_model::plain(text) != text || text.contains('\n');
     if text.trim().is_empty() || text.chars().count() > LONGEST || odd {
         return Err(format!(

@@ -18,7 +18,7 @@ use super::{
 use trend::Trend;
 
 use crate::{
-    common_args::{JsonArg, StoreArg},
+    common_args::{JsonArg, LONGEST_LABEL, StoreArg},
     failure::Failure,
     say::say,
 };
@@ -278,8 +278,13 @@ pub fn time(ms: i64) -> String {
 /// The column of the labels of machines, which is left out if no run has one. A cell of it is made from its text.
 fn labels<'a>(all: impl Iterator<Item = Option<&'a str>>) -> impl Fn(&str) -> String {
     let widest = all.flatten().map(|label| label.chars().count()).max();
-    let width = widest.map(|widest| widest.max("label".len()));
-    move |text| width.map_or_else(String::new, |width| format!("{text:<width$}  "))
+    let width = widest.map(|widest| widest.clamp("label".len(), LONGEST_LABEL));
+    move |text| {
+        // Others may have written the store: a label is one line, and no longer than `--label` takes.
+        let text = text.replace(char::is_control, " ");
+        let text: String = text.chars().take(LONGEST_LABEL).collect();
+        width.map_or_else(String::new, |width| format!("{text:<width$}  "))
+    }
 }
 
 fn line(run: &Summary, tally: Option<&Tally>, labels: &impl Fn(&str) -> String) -> String {
