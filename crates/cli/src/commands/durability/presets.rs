@@ -131,9 +131,11 @@ mod tests {
     /// What the check of a preset prints in a directory for items 1 to 5, and its exit code.
     fn checked(preset: &str, dir: &Path) -> (Vec<String>, Option<i32>) {
         let preset = parsed(BTreeMap::from(FILES)[preset]).unwrap_or_else(|e| panic!("{e:?}"));
+        let lists = tempfile::tempdir().unwrap();
         let mut shell = std::process::Command::new("sh")
             .args(["-c", &joined(&[&preset.common, &preset.check])])
             .current_dir(dir)
+            .env("TMPDIR", lists.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
