@@ -426,10 +426,12 @@ fn letter(c: char) -> f64 {
         ' ' | '.' | ',' | ':' | ';' | '/' | 'I' => 0.34,
         'f' | 'r' | 't' | '-' | '(' | ')' | '!' => 0.42,
         'c' | 's' | 'z' => 0.55,
-        'w' | '+' | '~' | '=' | '#' | '\u{b1}' => 0.84,
-        'm' | 'W' | '%' => 0.99,
-        'A'..='Z' => 0.79,
-        _ => 0.64,
+        'w' | '+' | '~' | '=' | '#' | '<' | '>' | '^' | '\u{b1}' | '\u{d7}' => 0.84,
+        'm' | 'M' | 'W' | '%' | '@' | '\u{2026}' => 1.0,
+        'A'..='Z' | '&' => 0.79,
+        c if c.is_ascii() => 0.64,
+        // Some of other scripts are as wide as they are high.
+        _ => 1.0,
     }
 }
 
@@ -558,6 +560,30 @@ mod tests {
         // As DejaVu Sans draws it: 4.97 times the size of its letters.
         let size = fitting("0.96 \u{b1}9%", 66.0, 15);
         assert!(size < 15 && f64::from(size) * 4.97 <= 66.0, "{size}");
+    }
+
+    /// Each had the size in which it fitted.
+    #[test]
+    fn all_lines_about_layers_have_one_size() {
+        let short = "fuse: 2.0x";
+        let long = "overlay:merged: database the same, packaged files up to +10 %, 1 of 15 not decided, fsync works";
+        let items = [long, short, short, short, short].map(|text| Item {
+            layer: "",
+            text: text.into(),
+            brief: None,
+            evidence: &[],
+            hint: None,
+        });
+        let mut page = Page(Vec::new());
+        page.in_short(&items, 0.0);
+        let sizes = page.0.iter().filter_map(|shape| match shape {
+            Primitive::Text { size, .. } => Some(*size),
+            _ => None,
+        });
+        let sizes: Vec<_> = sizes.collect();
+        assert_eq!(sizes.len(), 5);
+        assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+        assert!(sizes[0] < 13, "{sizes:?}");
     }
 
     #[test]
