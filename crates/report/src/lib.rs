@@ -30,7 +30,7 @@ use words::{code_span, number};
 pub use compare::HostOfCheck;
 pub use facts::stalls::SIGN as STALLS;
 pub use history::{Change, TALLY_RULES, Tally, Trend, TrendFigure, TrendRun, TrendSeries, changes};
-pub use number::{count, ratio_with, time_with};
+pub use number::{count, ratio_with, thousands, time_with};
 pub use so_far::{EarlyCell, SoFar};
 pub use types::*;
 pub use words::remarks::STALLS as STALLS_MEANING;

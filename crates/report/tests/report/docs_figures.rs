@@ -3,6 +3,7 @@
 
 use std::{fmt::Write, fs, path::PathBuf};
 
+use layermark_report::thousands;
 use layermark_testkit::fixtures::fixture;
 use serde_json::Value;
 
@@ -21,11 +22,7 @@ const QUOTED: &[Quoted] = &[
         before: "| CPU of a timed and recorded 4 KiB `pread` over a bare loop of system calls in C | ",
         after: " |\n",
         figure: || {
-            let [own, fio] = [
-                "CPU of a recorded pread of 4096 B",
-                "the same for fio's psync engine at 4096 B",
-            ]
-            .map(|what| result("overhead", what));
+            let [own, fio] = own_and_fio(4096);
             format!("{own:.2}x (fio's `psync` engine: {fio:.1}x)")
         },
     },
@@ -34,11 +31,7 @@ const QUOTED: &[Quoted] = &[
         before: "| the same at 32 bytes | ",
         after: " |\n",
         figure: || {
-            let [own, fio] = [
-                "CPU of a recorded pread of 32 B",
-                "the same for fio's psync engine at 32 B",
-            ]
-            .map(|what| result("overhead", what));
+            let [own, fio] = own_and_fio(32);
             format!("{own:.2}x (fio: {fio:.1}x)")
         },
     },
@@ -111,6 +104,15 @@ fn result(name: &str, what: &str) -> f64 {
     claim["value"].as_f64().expect("a number")
 }
 
+/// What a recorded `pread` of so many bytes costs here and in fio, over a C loop.
+fn own_and_fio(bytes: u32) -> [f64; 2] {
+    [
+        format!("CPU of a recorded pread of {bytes} B"),
+        format!("the same for fio's psync engine at {bytes} B"),
+    ]
+    .map(|what| result("overhead", &what))
+}
+
 /// The device's flushes, and the flushes that were requested, at the commits of `flush-cost`.
 fn absorbed() -> String {
     let kept = fixture("flush-cost").read();
@@ -135,22 +137,9 @@ fn absorbed() -> String {
         .sum();
     format!(
         "{flushes} flushes for {} syncs\n(`{}`)",
-        grouped(syncs),
+        thousands(syncs as f64),
         kept.command
     )
-}
-
-/// `9,573`.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A number with four digits that count, and at most three behind the point.
@@ -267,7 +256,7 @@ fn numbers_are_written_short() {
         ["0", "0.048", "1.046", "24.12", "141.8", "1234", "-0.289"]
     );
     assert_eq!(
-        [7, 9573, 361_452, 1_000_000].map(grouped),
+        [7.0, 9573.0, 361_452.0, 1_000_000.0].map(thousands),
         ["7", "9,573", "361,452", "1,000,000"]
     );
     let of = |value: f64, low: f64, at_most: f64| {
