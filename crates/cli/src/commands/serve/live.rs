@@ -196,7 +196,9 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
             div {
                 h2 { "Decided so far" }
                 @if log.lines.is_empty() { p.hint { "Nothing yet." } }
-                @if run.status == RunStatus::Running { p.hint { (said_when(&log.so_far)) " More blocks can change it." } }
+                @if run.status == RunStatus::Running {
+                    p.hint { @if run.fleet.is_none() { (said_when(&log.so_far)) " " } "More blocks can change it." }
+                }
                 ul.log { @for line in log.lines.iter().rev() { li { (line) } } }
             }
             @if !report.left_out.is_empty() {
