@@ -231,7 +231,8 @@ fn nothing_in_common(old: &Report, new: &Report) -> Failure {
     ))
     .hint(format!(
         "make the newer one with the older one's plan: layermark run --replay {}{}",
-        old.run, old.store
+        shell_words::quote(&old.run),
+        old.store
     ))
 }
 
