@@ -444,6 +444,13 @@ mod tests {
         while used_ns(thread) == 0 {
             assert!(Instant::now() < deadline, "it has not begun");
         }
+        // This thread has used CPU time since, and the other one waits: its last is what it used to get there.
+        let mut before = used_ns(thread);
+        while used_ns(rustix::thread::gettid().as_raw_nonzero().get()) < before + 5_000_000 {
+            assert!(Instant::now() < deadline, "this thread uses no time");
+        }
+        let then = std::mem::replace(&mut before, used_ns(thread));
+        assert!(before - then < 5_000_000, "{then} and {before}");
         drop(end);
         hung.join().unwrap();
     }
