@@ -99,7 +99,8 @@ def preset(program, seed, where, name, programs):
             said = "open"
         elif lost != is_liar or cut["lost_when_killed"] or cut.get("blind"):
             said = "WRONG"
-        elif cut["unrecovered"] + cut["unchecked"] + cut.get("unjudged", 0) and not lost:
+        elif not lost and (cut["unrecovered"] + cut["unchecked"] + cut.get("unjudged", 0) or cut["ahead"] > 0.1 * cut["items"]):
+            # Not judged, or not proved: a tenth of the lines was read late.
             said = "open"
         else:
             said = "right"

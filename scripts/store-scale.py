@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import pwd
+import secrets
 import shutil
 import socket
 import statistics
@@ -57,11 +58,14 @@ class Server:
         self.user = pwd.getpwnam("nobody") if os.getuid() == 0 else None
         if self.user:
             os.chown(dir, self.user.pw_uid, self.user.pw_gid)
-        self.run("initdb", "-D", dir / "data", "-U", "owner", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
+        self.run("initdb", "-D", dir / "data", "-U", "owner", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
         options = f"-k {dir} -p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -c max_wal_size=2GB"
         self.run("pg_ctl", "-D", dir / "data", "-w", "-l", dir / "log", "-o", options, "start")
+        # Other users of the machine reach the port, and not the socket.
+        secret = secrets.token_hex(16)
+        self.sql(f"ALTER ROLE owner PASSWORD '{secret}'", "postgres")
         self.sql("CREATE DATABASE runs", "postgres")
-        self.url = f"postgres://owner@127.0.0.1:{self.port}/runs"
+        self.url = f"postgres://owner:{secret}@127.0.0.1:{self.port}/runs"
 
     def run(self, program, *words, **more):
         user = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.user else {}
