@@ -116,7 +116,7 @@ def timed(what, times, call):
 
 def main():
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    about.add_argument("bin")
+    about.add_argument("bin", type=os.path.abspath)
     about.add_argument("--runs", type=int, default=20_000)
     about.add_argument("--trials", type=int, default=10_000_000)
     about.add_argument("--times", type=int, default=5)
