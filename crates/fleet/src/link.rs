@@ -4,9 +4,9 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io::{self, Read},
     os::{fd::OwnedFd, unix::process::CommandExt},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc::SyncSender},
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -35,6 +35,8 @@ pub(crate) const LAST_BREATH: Duration = Duration::from_secs(3);
 
 /// How long it may take after it was asked to end at once.
 const LAST_WORD: Duration = Duration::from_millis(500);
+/// How long its status and its last words are waited for once its output has ended.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// What a reader has found.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) struct Link {
     stdin: Option<OwnedFd>,
     child: Option<Child>,
     errors: Arc<Mutex<VecDeque<String>>>,
+    /// Reads `errors`.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Link {
@@ -91,13 +95,14 @@ impl Link {
         };
         let errors = Arc::default();
         let kept = Arc::clone(&errors);
-        thread::Builder::new()
+        let reader = thread::Builder::new()
             .name("launcher errors".into())
             .stack_size(STACK)
             .spawn(move || keep_errors(stderr, &kept))?;
         let mut started = Self::over(stdin.into(), stdout, link, heard)?;
         started.child = Some(child);
         started.errors = errors;
+        started.reader = Some(reader);
         Ok(started)
     }
 
@@ -119,6 +124,7 @@ impl Link {
             stdin: Some(stdin),
             child: None,
             errors: Arc::default(),
+            reader: None,
         })
     }
 
@@ -152,11 +158,14 @@ impl Link {
     pub(crate) fn end_in_words(&mut self) -> String {
         let how = match &mut self.child {
             None => "its pipe was closed".into(),
-            Some(child) => match wait(child, Duration::from_secs(1)) {
+            Some(child) => match wait(child, A_MOMENT) {
                 Some(status) => format!("its launcher ended ({status})"),
                 None => "its launcher closed its output".into(),
             },
         };
+        // What it started may keep the pipe open for as long as it likes.
+        let read = |reader: &JoinHandle<()>| reader.is_finished().then_some(());
+        let _ = within(A_MOMENT, || self.reader.as_ref().map_or(Some(()), read));
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let said: Vec<&str> = errors.iter().map(String::as_str).collect();
         if said.is_empty() {
@@ -210,15 +219,21 @@ fn signal(child: &Child, signal: Signal) {
     }
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    within(limit, || child.try_wait().ok().flatten())
+}
+
+/// Asks until there is an answer, for that long.
+fn within<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + limit;
     loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Err(_) => return None,
-            Ok(None) if Instant::now() >= until => return None,
-            Ok(None) => thread::sleep(Duration::from_millis(5)),
+        if let Some(answer) = ask() {
+            return Some(answer);
         }
+        if Instant::now() >= until {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -375,6 +390,20 @@ mod tests {
         }
         assert_eq!((frames, &*first), (2, "motd"));
         assert!(most > 63 << 20, "{most}");
+    }
+
+    #[test]
+    fn last_words_that_come_after_the_end_are_heard() {
+        let (send, heard) = sync_channel(16);
+        let late = "(exec >&-; sleep 0.2; echo no such node >&2) & exit 3";
+        let command = StartCommand {
+            words: ["sh", "-c", late].map(Into::into).to_vec(),
+            tasks: vec![(0, None)],
+        };
+        let mut link = Link::start(&command, 0, &send).unwrap();
+        while !matches!(heard.recv().unwrap().found, Found::End) {}
+        let said = link.end_in_words();
+        assert_eq!(said, "its launcher ended (exit status: 3): no such node");
     }
 
     #[test]
