@@ -111,6 +111,8 @@ layermark_model::words! {
         Fremovexattr = "fremovexattr",
         /// posix_fadvise(2); `a`: offset, `b`: bytes, `c`: the advice.
         Fadvise = "fadvise64",
+        /// ioctl(2) `TCGETS`: whether the file is a terminal. A server in user space is asked.
+        IsTerminal = "tcgets",
     }
 }
 
@@ -171,6 +173,7 @@ pub const KINDS: [CallKind; CallKind::WORDS.len()] = {
         K::Lremovexattr,
         K::Fremovexattr,
         K::Fadvise,
+        K::IsTerminal,
     ]
 };
 

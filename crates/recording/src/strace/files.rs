@@ -64,8 +64,8 @@ impl Sequence {
                 };
                 self.emit(id, call, &shared)
             }
-            "ioctl" => {
-                self.leave("ioctl other than FICLONE");
+            "ioctl" if !e.arg(1).starts_with("TCGETS") => {
+                self.leave("ioctl other than FICLONE and TCGETS");
                 Ok(())
             }
             "epoll_ctl" => Ok(()),
@@ -115,6 +115,7 @@ impl Sequence {
                 true,
                 false,
             ),
+            "ioctl" => (K::IsTerminal, [0; 3], false, false),
             "fstatfs" | "fstatfs64" => (K::Fstatfs, [0; 3], false, false),
             // Waiting for a lock is waiting for the task that has it: see `of_locks`.
             "flock" => (K::Flock, [bits(e.arg(1)) & 0xb | 4, 0, 0], true, false),

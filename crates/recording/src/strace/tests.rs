@@ -314,6 +314,7 @@ fn every_kind_of_call_is_replayed() {
 1 statx(AT_FDCWD</r>, "g", AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW, STATX_MODE, {stx_mask=STATX_ALL}) = 0
 1 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</r/g>, 0) = 0x7f
 1 ioctl(4</r/g>, TCGETS, 0x7ff) = -1 ENOTTY (Inappropriate ioctl for device)
+1 ioctl(4</r/g>, FS_IOC_GETFLAGS, [FS_EXTENT_FL]) = 0
 1 pwritev2(4</r/g>, [{iov_base=""..., iov_len=5}], 1, 0, RWF_DSYNC) = 5
 1 socket(AF_INET, SOCK_STREAM, 0) = 9
 "#,
@@ -350,6 +351,7 @@ fn every_kind_of_call_is_replayed() {
             "linkat",
             "futimens",
             "statx",
+            "tcgets",
             "pwrite",
         ]
     );
@@ -378,7 +380,7 @@ fn every_kind_of_call_is_replayed() {
             "RWF_ flags of preadv2 and pwritev2: replayed without them",
             "attributes that are not a user's",
             "copies to and from elsewhere, such as a socket: replayed as reads and writes",
-            "ioctl other than FICLONE",
+            "ioctl other than FICLONE and TCGETS",
             "mappings: the pages that are read through them",
             "network and sockets",
         ]

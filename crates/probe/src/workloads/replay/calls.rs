@@ -329,6 +329,7 @@ impl Site {
             K::Removexattr => fs::removexattr(whole, second)?,
             K::Lremovexattr => fs::lremovexattr(whole, second)?,
             K::Fremovexattr => fs::fremovexattr(file()?, second)?,
+            K::IsTerminal => sys::is_terminal(file()?.as_fd())?,
             K::Fadvise => fs::fadvise(
                 file()?,
                 a as u64,

@@ -11,6 +11,15 @@ pub fn sync_range(file: BorrowedFd<'_>, offset: i64, bytes: i64, flags: u32) -> 
     result(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) })
 }
 
+/// `ioctl(2)` with `TCGETS`, which programs use to ask whether a file is a terminal. `isatty` of rustix asks for the size
+/// of a window instead.
+pub fn is_terminal(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: numbers, for which zero is a value.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open while it is borrowed, and `settings` outlives the call.
+    result(unsafe { libc::ioctl(file.as_raw_fd(), libc::TCGETS, &raw mut settings) })
+}
+
 /// Takes or releases a lock on bytes without waiting. It belongs to the open file: threads of one process would share
 /// a process lock.
 pub fn lock(file: BorrowedFd<'_>, kind: i64, start: i64, bytes: i64) -> Result<(), Errno> {
