@@ -63,7 +63,8 @@ pub struct Sustained {
     /// How CPU quotas stopped the layer meanwhile. Absent without a quota that is seen from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<Throttled>,
-    /// The stretches, numbered: all layers take turns at the first, then at the second.
+    /// The stretches, numbered: all layers take turns at the first. A second one follows if a layer took much longer in it
+    /// than in its turns.
     pub stretches: Vec<Turn>,
 }
 

@@ -196,13 +196,13 @@ fn a_quota_that_refills_between_turns_shows_without_pauses() {
     let row = row(&report, "place");
     let sustained = &row["sustained"];
     let ratios = sustained["ratios"].as_array().expect("stretches");
-    assert_eq!(ratios.len(), 2, "{row:#}");
+    assert!((1..=2).contains(&ratios.len()), "{row:#}");
     // Beside other programs the turns are slow too.
     let average = row["ratio"]["average"]["estimate"].as_f64();
     let slow = |r: &Value| r.as_f64() > average.map(|average| 1.5 * average);
     let findings = report["findings"].to_string();
     assert!(
-        !findings.contains("at a stretch") || ratios.iter().all(slow),
+        !findings.contains("at a stretch") || ratios.len() == 2 && ratios.iter().all(slow),
         "{findings}"
     );
     let limit = &sustained["limit"];

@@ -2,12 +2,13 @@
 //! and prove it.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     time::{Duration, Instant},
 };
 
 use layermark_layers::{drop_kernel_caches, spread};
-use layermark_model::TurnCost;
+use layermark_model::{Turn, TurnCost};
 
 use crate::{
     LabError,
@@ -239,12 +240,12 @@ fn control_windows(machine: &Machine, block: &Block<'_>) -> ControlWindows {
     ControlWindows::over(up.map(RunningLayer::physical), flushes)
 }
 
-/// Runs this many turns of this length in each layer, one layer after the other, without pauses for
-/// others. Nothing is stored meanwhile.
+/// Runs up to this many turns of this length in each layer, one layer after the other, without pauses for others, while
+/// one more is wanted after the last ones. Nothing is stored meanwhile.
 pub(crate) fn run_stretches(
     machine: &mut Machine,
     block: &Block<'_>,
-    stretches: u32,
+    (stretches, more): (u32, &dyn Fn(&BTreeMap<usize, Turn>) -> bool),
     what: &'static str,
 ) -> Vec<TrialOutcome> {
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();
@@ -258,6 +259,12 @@ pub(crate) fn run_stretches(
         for this in &mut trials {
             let mut moment = machine.meter.moment();
             this.turn(what, machine, (round, block.options.length), &mut moment);
+        }
+        let last = trials
+            .iter()
+            .filter_map(|t| Some((t.request.layer, t.attempt.last?)));
+        if !more(&last.collect()) {
+            break;
         }
     }
     for this in &mut trials {

@@ -1,12 +1,14 @@
 //! Work without pauses, at the end of a run. Limits refill while a layer rests between its turns: quotas and rates
 //! of control groups, credits of cloud disks, caches of devices.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use layermark_model::{BASELINE, LayerStatus, Sustained};
+use layermark_model::{BASELINE, LayerStatus, Sustained, Turn};
+use layermark_stats::Pair;
 
 use crate::{
     Ended,
+    decide::tally::Tally,
     execute::{
         block::RoundOptions, drive::Lab, outcome::TrialOutcome, run_block::run_stretches,
         turn::Length,
@@ -15,8 +17,11 @@ use crate::{
 
 /// Length of a stretch: some periods of a CPU quota (100 ms by default), and more than devices and servers keep.
 const STRETCH: Duration = Duration::from_millis(500);
-/// Stretches of each layer. One alone may have been disturbed.
+/// Stretches of each layer, if a first one suggests anything. It may have been disturbed.
 const STRETCHES: u32 = 2;
+/// A first stretch suggests something if it takes this many times what the turns took, on average. A report calls it a finding
+/// from a larger multiple on.
+const SUGGESTS: f64 = 1.2;
 /// What preparing and settling a trial of stretches takes, as assumed.
 const OVERHEAD: Duration = Duration::from_millis(300);
 /// All stretches take at most this part of the time that the run took, or what was kept for them, and no longer
@@ -56,7 +61,7 @@ impl Lab<'_> {
             return;
         }
         let seq = self.progress.seq;
-        let mut took = Duration::ZERO;
+        let (mut took, mut noticed) = (Duration::ZERO, false);
         for point in points {
             let known = self.progress.run.sustained.iter().any(|s| s.point == point);
             let able = |layer: &usize| {
@@ -72,15 +77,16 @@ impl Lab<'_> {
             if known || here.first() != Some(&BASELINE) || here.len() < 2 {
                 continue;
             }
-            let before = took;
-            took += cost(here.len());
-            if took > allowed || self.fixed.stop.asked() || self.fixed.stop.is_spent() {
+            let longest = took + cost(here.len());
+            if longest > allowed || self.fixed.stop.asked() || self.fixed.stop.is_spent() {
                 break;
             }
-            if (before..took).contains(&NOTICED) {
+            if longest >= NOTICED && !std::mem::replace(&mut noticed, true) {
                 self.out.note("work without pauses is measured at the end");
             }
+            let begun = self.fixed.stop.now();
             let failed = self.stretch(&here, point);
+            took += self.fixed.stop.now() - begun;
             if failed.contains(&BASELINE) {
                 break;
             }
@@ -130,7 +136,10 @@ impl Lab<'_> {
         // The probes tell jobs apart by it.
         progress.seq += block.requests.len() as u64;
         let mut failed = Vec::new();
-        let all = run_stretches(&mut self.machine, &block, STRETCHES, STRETCHING);
+        let tally = &self.progress.tally;
+        let more = |last: &BTreeMap<usize, Turn>| suggests(tally, point, last);
+        let all = run_stretches(&mut self.machine, &block, (STRETCHES, &more), STRETCHING);
+        let progress = &mut self.progress;
         for TrialOutcome {
             layer,
             trial,
@@ -139,7 +148,7 @@ impl Lab<'_> {
         } in all
         {
             let made = trial.filter(|_| failure.is_none());
-            match made.filter(|made| made.turns.len() == STRETCHES as usize) {
+            match made {
                 Some(made) => progress.run.sustained.push(Sustained {
                     layer,
                     point,
@@ -154,7 +163,93 @@ impl Lab<'_> {
     }
 }
 
-/// About how long this many trials of stretches take.
+/// Whether the last stretch took longer than the turns in any layer, or that is not known. Waiting for a CPU may be what a
+/// quota does to the layer, and counts as its time; native's does not.
+fn suggests(tally: &Tally, point: usize, last: &BTreeMap<usize, Turn>) -> bool {
+    let own = |turn: &Turn| turn.net_ns().unwrap_or(turn.elapsed_ns);
+    let native = last.get(&BASELINE);
+    let Some(native) = native.and_then(|turn| ns_per_op(turn, own(turn))) else {
+        return true;
+    };
+    let longer = |(layer, turn): (&usize, &Turn)| {
+        let pairs = tally.pairs(*layer, point);
+        let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
+        let usual = sum(|p| p.layer) / sum(|p| p.native);
+        let is_usual = |ns: f64| ns / native <= SUGGESTS * usual;
+        // Without any pair `usual` is no number, and nothing is as usual.
+        !ns_per_op(turn, turn.elapsed_ns).is_some_and(is_usual)
+    };
+    let mut others = last.iter().filter(|(layer, _)| **layer != BASELINE);
+    others.any(longer)
+}
+
+fn ns_per_op(turn: &Turn, ns: u64) -> Option<f64> {
+    (turn.ops > 0 && ns > 0).then(|| ns as f64 / turn.ops as f64)
+}
+
+/// At most so long do this many trials of stretches take.
 fn cost(trials: usize) -> Duration {
     (STRETCH * STRETCHES + OVERHEAD).saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::{Cell, Pass, Trial, TrialRecord};
+
+    use super::*;
+
+    fn record(layer: usize, ns: u64) -> TrialRecord {
+        let pass = Pass {
+            elapsed_ns: ns,
+            ops: 1,
+            ..Pass::default()
+        };
+        TrialRecord {
+            cell: Cell {
+                layer,
+                ..Cell::default()
+            },
+            trial: Some(Trial {
+                passes: vec![pass],
+                ..Trial::default()
+            }),
+            ..TrialRecord::default()
+        }
+    }
+
+    /// A layer that took twice native's time in its turns.
+    #[test]
+    fn a_second_stretch_follows_what_took_longer_than_the_turns() {
+        let mut tally = Tally::default();
+        tally.add(&record(BASELINE, 100));
+        tally.add(&record(1, 200));
+        let turn = |us: u64, waited: Option<u64>| Turn {
+            round: 0,
+            elapsed_ns: us * 1000,
+            ops: 1000,
+            bytes: 0,
+            waited_ns: waited.map(|us| us * 1000),
+        };
+        let of = |native, layer| suggests(&tally, 0, &[(0, native), (1, layer)].into());
+        assert!(!of(turn(100, None), turn(230, None)));
+        assert!(of(turn(100, None), turn(250, None)));
+        assert!(!of(turn(200, None), turn(230, None)), "both are slower");
+        // A quota makes the layer wait for a CPU; that native waits is no reason not to look.
+        assert!(of(turn(200, Some(100)), turn(250, Some(240))));
+        let no_turn = Turn {
+            ops: 0,
+            ..turn(100, None)
+        };
+        assert!(of(no_turn, turn(100, None)) && of(turn(100, None), no_turn));
+        assert!(suggests(
+            &tally,
+            1,
+            &[(0, no_turn), (1, turn(1, None))].into()
+        ));
+        assert!(suggests(
+            &tally,
+            1,
+            &[(0, turn(1, None)), (1, turn(1, None))].into()
+        ));
+    }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
     CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Limited, Point, RestedTurn, Throttled,
+    Turn,
     flags::LAYER_LOST,
     protocol::{FromProbe, ToProbe, TurnRequest},
 };
@@ -60,6 +61,8 @@ pub(crate) struct Attempt {
     helpers_waited_ns: Option<u64>,
     /// What the devices did in the control windows of the block.
     pub background: Option<DeviceBackground>,
+    /// The last turn.
+    pub last: Option<Turn>,
     /// Flushes of the devices in the last turn.
     pub flushed: Option<u64>,
     /// The turn between two pauses.
@@ -97,6 +100,7 @@ impl Attempt {
             cpu_ns: 0,
             helpers_waited_ns: None,
             background: None,
+            last: None,
             flushed: None,
             rested: None,
             below: None,
@@ -302,6 +306,7 @@ impl Attempt {
         self.elapsed_ns = self.elapsed_ns.saturating_add(turned.turn.elapsed_ns);
         self.uncounted_ns = self.uncounted_ns.saturating_add(turned.uncounted_ns);
         self.more = turned.more;
+        self.last = Some(turned.turn);
         self.between = turned.between;
         self.between(up, request, false, (meter, moment))
     }

@@ -7,6 +7,8 @@ use crate::{
     types::{ResultRow, SustainedRatio, Verdict},
 };
 
+/// Stretches of a finding: one alone may have been disturbed, and a second one follows if it was long.
+const STRETCHES: usize = 2;
 /// A ratio differs if it is this many times beyond the interval of the turns' average, in each stretch.
 const BEYOND: f64 = 1.5;
 /// A rate is a limit's between these multiples of it. Buckets may be full when a stretch begins.
@@ -74,5 +76,6 @@ pub fn is_slower(row: &ResultRow) -> bool {
         return false;
     };
     let trusted = row.verdict != Verdict::Untrusted;
-    trusted && sustained.ratios.iter().all(|ratio| *ratio > BEYOND * high)
+    let enough = sustained.ratios.len() >= STRETCHES;
+    trusted && enough && sustained.ratios.iter().all(|ratio| *ratio > BEYOND * high)
 }
