@@ -58,7 +58,8 @@ impl Progress {
         let layers = || self.compared().filter(|layer| *layer != BASELINE);
         // A point may have been left out of earlier blocks.
         let here = layers().filter(|layer| self.can(*layer, point));
-        let made = here.map(|layer| self.tally.blocks(layer, point)).min();
+        // The most of any layer: one that fails here has no blocks, and would keep those of the others short.
+        let made = here.map(|layer| self.tally.blocks(layer, point)).max();
         let noise = layers().filter_map(|layer| self.tally.noise(layer, point));
         share_ns(made.unwrap_or(0), &noise.collect::<Vec<_>>())
     }
