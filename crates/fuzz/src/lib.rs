@@ -17,8 +17,8 @@ use layermark_probe::{
     workloads::{self, fio_job},
 };
 use layermark_recording::{
-    Recording,
-    strace::{self, TraceOf},
+    Entry, Recording,
+    strace::{self as from_strace, TraceOf},
 };
 use layermark_report::{Report, render};
 use layermark_store::Archive;
@@ -30,7 +30,7 @@ pub use store::store;
 pub type Target = fn(&[u8]);
 
 /// All targets: the name, which is also that of the corpus, and the function.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("plan", plan),
     ("spec", spec),
     ("to_probe", to_probe),
@@ -39,6 +39,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("store", store),
     ("archive", archive),
     ("recording", recording),
+    ("strace", strace),
 ];
 
 /// The smallest run that has intervals and verdicts: most of an input's time is spent on its
@@ -184,27 +185,46 @@ pub fn archive(data: &[u8]) {
     texts(&report);
 }
 
-/// A recording that somebody has sent, packed or as lines, or a log of strace: it must be read within its limits, or
-/// refused. What is accepted is written and read again the same.
+/// A recording that somebody has sent, packed or as lines: it must be read within its limits, or refused. What is accepted
+/// is written and read again the same.
 pub fn recording(data: &[u8]) {
     let found = Recording::unpack(data).or_else(|_| Recording::read(&mut &*data));
-    let of = TraceOf {
-        root: b"/r".to_vec(),
-        cwd: b"/r/d".to_vec(),
-        tree: None,
-    };
-    let converted = strace::convert(data, &of).map(|converted| converted.recording);
-    let accepted = found.ok().into_iter().chain(converted.ok());
-    for mut recording in accepted {
-        // Names of a log may be too long for a recording, and its calls too large.
-        let Ok(packed) = recording.packed() else {
+    if let Ok(found) = found {
+        written_again(found);
+    }
+}
+
+/// A log of strace(1) that somebody has sent: it must be converted within its limits, or refused, whether the tree before
+/// is known or inferred. What is converted is written and read again the same.
+pub fn strace(data: &[u8]) {
+    let tree = vec![
+        Entry::directory("d".into(), 0o755),
+        Entry::file("d/a".into(), 0o644, 10),
+    ];
+    for tree in [None, Some(Vec::new()), Some(tree)] {
+        let of = TraceOf {
+            root: b"/r".to_vec(),
+            cwd: b"/r/d".to_vec(),
+            tree,
+        };
+        let Ok(converted) = from_strace::convert(data, &of) else {
             continue;
         };
-        let again = Recording::unpack(packed.as_slice()).expect("it is read again");
-        assert_eq!(again, recording);
-        recording.make_private(7);
-        recording.packed().expect("it is private");
+        let (calls, gaps) = (converted.recording.calls.len(), converted.gaps.len());
+        assert!(gaps == 0 || gaps == calls, "{gaps} {calls}");
+        written_again(converted.recording);
     }
+}
+
+fn written_again(mut recording: Recording) {
+    // Names of a log may be too long for a recording, and its calls too large.
+    let Ok(packed) = recording.packed() else {
+        return;
+    };
+    let again = Recording::unpack(packed.as_slice()).expect("it is read again");
+    assert_eq!(again, recording);
+    recording.make_private(7);
+    recording.packed().expect("it is private");
 }
 
 /// Endings of formats that take a second each without optimisation.

@@ -172,4 +172,4 @@ macro_rules! targets {
     };
 }
 
-targets!(plan spec to_probe from_probe import store archive recording);
+targets!(plan spec to_probe from_probe import store archive recording strace);

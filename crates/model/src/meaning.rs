@@ -86,6 +86,9 @@ pub struct AddedTime {
     pub ns: u64,
     /// How far it may be from the true one on either side, nanoseconds.
     pub spread_ns: u64,
+    /// It passes between operations, where it was recorded. Runs before recordings of format 2 added it to the sum.
+    #[serde(default)]
+    pub between: bool,
 }
 
 impl Default for Meaning {

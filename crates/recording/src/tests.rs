@@ -1,6 +1,8 @@
 //! The format: what is written is read again, and what is hostile is refused by its number.
 
-use crate::{Call, CallKind, Entry, Head, Name, Recording, RecordingError, limits};
+use crate::{
+    Call, CallKind, Entry, EntryKind, FORMAT, Head, Name, Recording, RecordingError, limits,
+};
 
 /// Two tasks: one makes a directory with a file, the other one looks at it.
 fn small() -> Recording {
@@ -284,4 +286,63 @@ fn a_private_recording_is_as_long_and_has_no_name() {
     assert_eq!(renamed.name(&"d/f".into()), it.names[1]);
     let packed = it.packed().unwrap();
     assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
+}
+
+/// Recordings of format 1 are still sent around. It had no time between single calls. Its lines are those of
+/// `fuzz/corpus/recording/lines`: `zstd -9 --check fuzz/corpus/recording/lines -o crates/recording/fixtures/format-1.lmrec`.
+#[test]
+fn a_recording_of_format_1_is_read_with_its_calls_in_order() {
+    let packed = include_bytes!("../fixtures/format-1.lmrec");
+    let mut it = Recording::unpack(packed.as_slice()).unwrap();
+    assert_eq!(
+        (it.head.format, it.head.tasks, it.head.think_ns),
+        (1, 2, Some(5))
+    );
+    assert_eq!(it.head.computing_ns, None);
+    let call = |kind| Call::new(kind);
+    let calls = [
+        Call {
+            path: Some(0),
+            a: 0o755,
+            ..call(CallKind::Mkdir)
+        },
+        Call {
+            path: Some(1),
+            file: Some(0),
+            a: 5,
+            b: 0o644,
+            ..call(CallKind::Open)
+        },
+        Call {
+            file: Some(0),
+            a: 100,
+            outcome: 100,
+            ..call(CallKind::Write)
+        },
+        Call {
+            file: Some(0),
+            path2: Some(2),
+            a: 10,
+            outcome: -61,
+            ..call(CallKind::Fgetxattr)
+        },
+        Call {
+            task: 1,
+            path: Some(1),
+            waits: vec![(0, 2)],
+            ..call(CallKind::Stat)
+        },
+    ];
+    assert_eq!(it.calls, calls);
+    assert_eq!(it.names, ["d", "d/f", "user.k"].map(Name::from));
+    let kinds: Vec<EntryKind> = it.tree.iter().map(|entry| entry.kind).collect();
+    assert_eq!(
+        kinds,
+        [EntryKind::Directory, EntryKind::File, EntryKind::Link]
+    );
+    // It is written again in the newest format, with nothing else changed.
+    let before = it.clone();
+    let again = Recording::unpack(it.packed().unwrap().as_slice()).unwrap();
+    assert_eq!(again.head.format, FORMAT);
+    assert_eq!((again.calls, again.tree), (before.calls, before.tree));
 }

@@ -11,10 +11,13 @@ use crate::{
         results::{self, Level},
     },
     page::cell::{MatrixCell, Unit},
-    types::{Report, Verdict},
+    types::{Estimate, Report, ResultRow, Verdict},
 };
 
 /// Words so far, as they were at the last look.
+///
+/// They depend on the trials of the run alone, and not on who looked at it before: looks that nobody took are taken first, in
+/// their order. So terminal and page show the same words.
 ///
 /// A cell is given a word at a look (after 8, 11, 15, ... blocks of the run) if the report's rule gives that word at the level
 /// of that look ([`stats::look_alpha`]). It keeps the word while the report's rule gives it at the report's own level. So the
@@ -39,13 +42,28 @@ pub struct EarlyCell {
     pub verdict: Verdict,
     /// The cell as the matrix of the report shows it: `1.80x`, `=`.
     pub shown: String,
+    /// Time in the layer over the baseline's, at the look.
+    pub ratio: Option<Estimate>,
 }
 
 impl SoFar {
-    /// Looks at a run of which this many blocks are complete. Later trials do not count. Returns whether there is a new look.
+    /// Takes all looks that are due at a run of which this many blocks are complete. Returns whether there was one.
     pub fn look(&mut self, run: &Run, trials: &[TrialRecord], complete: usize) -> bool {
-        let look = stats::last_look(complete).filter(|n| Some(*n) != self.blocks);
-        let Some((blocks, alpha)) = look.and_then(|n| Some((n, stats::look_alpha(n)?))) else {
+        let mut any = false;
+        while self.next_look(run, trials, complete) {
+            any = true;
+        }
+        any
+    }
+
+    /// Takes the next look that is due, if any, at a run of which this many blocks are complete. Later trials do not count.
+    /// Returns whether there was one.
+    pub fn next_look(&mut self, run: &Run, trials: &[TrialRecord], complete: usize) -> bool {
+        let due = stats::looks().take_while(|n| *n <= complete);
+        let next = due
+            .into_iter()
+            .find(|n| self.blocks.is_none_or(|last| *n > last));
+        let Some((blocks, alpha)) = next.and_then(|n| Some((n, stats::look_alpha(n)?))) else {
             return false;
         };
         let seen = of_blocks(trials, blocks);
@@ -67,6 +85,7 @@ impl SoFar {
             cells.push(EarlyCell {
                 shown: cell.text(Unit::Ratio),
                 verdict: row.verdict,
+                ratio: row.ratio,
                 point: row.label,
                 layer: row.layer,
             });
@@ -84,19 +103,31 @@ impl SoFar {
     pub fn cells(&self) -> &[EarlyCell] {
         &self.cells
     }
+
+    /// The trials that the last look was at.
+    pub fn seen<'a>(&self, trials: &'a [TrialRecord]) -> Cow<'a, [TrialRecord]> {
+        of_blocks(trials, self.blocks.unwrap_or(0))
+    }
 }
 
 impl Report {
-    /// Takes the words away that are not given yet, because the run goes on.
-    pub fn hold_back(&mut self, so_far: &SoFar) {
+    /// Shows the words of the last look, because the run goes on. `then` are the rows of a report of what
+    /// it saw ([`SoFar::seen`]).
+    ///
+    /// A cell that was given a word is shown as it was at that look: its later trials count at the next one. The other rows
+    /// are those of this report, without a word.
+    pub fn hold_back(&mut self, so_far: &SoFar, then: &[ResultRow]) {
         let given: BTreeMap<[Cow<'_, str>; 2], Verdict> = so_far
             .cells
             .iter()
             .map(|cell| ([plain(&cell.point), plain(&cell.layer)], cell.verdict))
             .collect();
+        let at_look: BTreeMap<_, &ResultRow> = then.iter().map(|row| (place(row), row)).collect();
         for row in &mut self.results {
-            let at = [plain(&row.label), plain(&row.layer)];
-            if given.get(&at) == Some(&row.verdict) {
+            let at = place(row);
+            let shown = at_look.get(&at).copied();
+            if let Some(shown) = shown.filter(|row| given.get(&at) == Some(&row.verdict)) {
+                *row = shown.clone();
                 continue;
             }
             if row.verdict.is_decided() {
@@ -105,6 +136,10 @@ impl Report {
             row.probably = None;
         }
     }
+}
+
+fn place(row: &ResultRow) -> [Cow<'_, str>; 2] {
+    [plain(&row.label), plain(&row.layer)]
 }
 
 /// The trials of the first blocks.

@@ -346,6 +346,10 @@ impl StoreError {
             ),
             Self::AtWork { path, .. } => format!("wait for its end: layermark history{}", option(path)),
             Self::Locked { path } => format!("see which: fuser -v {}", path.display()),
+            // Nothing was measured, so there is nothing to list.
+            Self::NotFound { id, path } if id == "last" => {
+                format!("measure one: layermark run{}", option(path))
+            }
             Self::NotFound { path, .. } | Self::NoImport { path, .. } | Self::Ambiguous { path, .. } => {
                 format!("list them: layermark history{}", option(path))
             }

@@ -104,7 +104,7 @@ pub struct Special<'a> {
 
 impl Special<'_> {
     /// An error with a hint that this command can follow.
-    fn failure(&self, error: impl Into<Failure>) -> Failure {
+    pub fn failure(&self, error: impl Into<Failure>) -> Failure {
         let mut failure = error.into();
         let of = |hint: String| {
             let words = self.instead.iter();

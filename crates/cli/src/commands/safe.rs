@@ -83,7 +83,18 @@ const CHANGES: &str = "create,list,append,overwrite,rename,remove";
 /// Measures, then prints a line for each question.
 pub fn directory(args: &SafeArgs) -> Result<ExitCode, Failure> {
     let spec = layer(args)?;
-    layermark_layers::check(&spec)?;
+    let named = args.other.as_ref().map_or("", |_| " --other OTHER");
+    let named = format!("layermark safe DIR{named}");
+    // This command has no flag for its directory.
+    let special = Special {
+        instead: &[
+            ("-l dir:DIR", &named),
+            ("--dir DIR", &named),
+            (" with --dir", ""),
+        ],
+        ..Special::default()
+    };
+    layermark_layers::check(&spec).map_err(|e| special.failure(e))?;
     let topics = match args.only.as_slice() {
         [] => Topic::value_variants(),
         only => only,
@@ -106,17 +117,9 @@ pub fn directory(args: &SafeArgs) -> Result<ExitCode, Failure> {
     };
     let order = Order::New(Box::new(request(plan, &common)?));
     let show = |report: &Report| show(report, &topics, args.json.json);
-    let named = args.other.as_ref().map_or("", |_| " --other OTHER");
-    let named = format!("layermark safe DIR{named}");
     let special = Special {
         show: Some(&show),
-        // This command has no flag for its directory.
-        instead: &[
-            ("-l dir:DIR", &named),
-            ("--dir DIR", &named),
-            (" with --dir", ""),
-        ],
-        ..Special::default()
+        ..special
     };
     go_on(order, &common, None, &special)
 }

@@ -131,3 +131,11 @@ fn what_is_no_directory_is_a_usage_error() {
         .run();
     said.fails(2, &["data", "layermark safe"]);
 }
+
+/// The hint named `-l dir:DIR`, which this command does not have.
+#[test]
+fn a_directory_that_cannot_be_written_has_a_hint_that_can_be_followed() {
+    let said = Lm::new().file("f", "").args(["safe", "f"]).run().code(2);
+    let said = said.says("hint: ").says("layermark safe DIR");
+    assert!(!said.stderr.contains("-l dir:"), "{}", said.stderr);
+}

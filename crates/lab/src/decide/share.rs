@@ -36,28 +36,29 @@ pub(crate) struct BlockNoise {
     /// Variance of `d` that its rounds explain.
     pub variance: f64,
     pub rounds: usize,
-    /// Mean duration of the layer's turns, ns.
-    pub turn_ns: f64,
 }
 
 /// Rounds of a first block, whatever rounds these blocks had: in an older run the first ones may have been longer.
-fn rounds_of_first(blocks: &[BlockNoise]) -> Option<f64> {
+///
+/// `turn_ns` is the mean duration of a turn of all layers, ns: a block ends when the turns of all of them have taken
+/// their share, so each layer has as many rounds as the others.
+fn rounds_of_first(blocks: &[BlockNoise], turn_ns: f64) -> Option<f64> {
     let most = blocks.iter().map(|b| b.rounds).max()?;
-    let turns: Vec<f64> = blocks.iter().map(|b| b.turn_ns).collect();
-    let by_time = FIRST_NS as f64 / mean(&turns).filter(|ns| *ns > 0.0)?;
+    let by_time = FIRST_NS as f64 / Some(turn_ns).filter(|ns| *ns > 0.0)?;
     Some(by_time.max(f64::from(LEAST_ROUNDS)).min(most as f64))
 }
 
 impl Noise {
-    /// The noise of these blocks. `None` if there are too few, or if their rounds do not vary.
-    pub(crate) fn of(blocks: &[BlockNoise]) -> Option<Self> {
+    /// The noise of these blocks, at a point where a turn of all layers takes `turn_ns` on average. `None` if there are too
+    /// few, or if their rounds do not vary.
+    pub(crate) fn of(blocks: &[BlockNoise], turn_ns: f64) -> Option<Self> {
         let mut sessions: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         let known = blocks.iter().filter(|b| b.rounds >= KNOWN);
         let known: Vec<BlockNoise> = known.copied().collect();
         for block in &known {
             sessions.entry(block.session).or_default().push(block.d);
         }
-        let (first, n) = (rounds_of_first(&known)?, known.len());
+        let (first, n) = (rounds_of_first(&known, turn_ns)?, known.len());
         let free = n - sessions.len();
         if free < KNOWN {
             return None;
@@ -110,14 +111,17 @@ mod tests {
             d: f64::from(at / 4) + swing * [1.0, -0.7, 0.6, -0.9][at as usize % 4],
             variance: of_round * of_round / rounds as f64,
             rounds,
-            turn_ns: 2e6,
         };
         (0..12).map(block).collect()
     }
 
+    fn noise_of(blocks: &[BlockNoise]) -> Option<Noise> {
+        Noise::of(blocks, 2e6)
+    }
+
     #[test]
     fn the_first_blocks_are_short_whatever_is_known() {
-        let noise = Noise::of(&blocks(0.0, 0.1, 13));
+        let noise = noise_of(&blocks(0.0, 0.1, 13));
         let shares = [0, 7, 8, 100].map(|made| share_ns(made, &[noise.unwrap()]));
         assert_eq!(shares, [FIRST_NS, FIRST_NS, FULL_NS, FULL_NS]);
         assert_eq!(share_ns(8, &[]), FULL_NS, "nothing is known");
@@ -129,8 +133,8 @@ mod tests {
 
     #[test]
     fn more_rounds_where_they_are_the_noise_and_more_blocks_where_they_are_not() {
-        let quiet = Noise::of(&blocks(0.001, 0.1, 13)).unwrap();
-        let noisy = Noise::of(&blocks(0.1, 0.1, 13)).unwrap();
+        let quiet = noise_of(&blocks(0.001, 0.1, 13)).unwrap();
+        let noisy = noise_of(&blocks(0.1, 0.1, 13)).unwrap();
         assert!(quiet.block <= quiet.rounds && noisy.block > 4.0 * noisy.rounds);
         assert_eq!(share_ns(8, &[quiet, quiet, noisy]), FULL_NS);
         assert_eq!(share_ns(8, &[quiet, noisy, noisy]), LEAST_NS);
@@ -139,12 +143,12 @@ mod tests {
     #[test]
     fn the_answer_does_not_depend_on_the_rounds_that_it_leads_to() {
         let mut mixed = blocks(0.06, 0.1, 13);
-        let short = Noise::of(&mixed).unwrap();
+        let short = noise_of(&mixed).unwrap();
         mixed.extend(blocks(0.06, 0.1, 8).into_iter().map(|b| BlockNoise {
             session: b.session + 3,
             ..b
         }));
-        let longer = Noise::of(&mixed).unwrap();
+        let longer = noise_of(&mixed).unwrap();
         assert!((short.rounds - longer.rounds).abs() < 1e-12);
         assert!(short.block > short.rounds && longer.block > longer.rounds);
     }
@@ -154,17 +158,13 @@ mod tests {
     #[test]
     fn the_first_blocks_of_an_older_run_may_have_been_longer() {
         // As much as the mean of 13 to 25 rounds of 10 %.
-        let short = Noise::of(&blocks(0.021, 0.1, 13)).unwrap();
-        let long = Noise::of(&blocks(0.021, 0.1, 25)).unwrap();
+        let short = noise_of(&blocks(0.021, 0.1, 13)).unwrap();
+        let long = noise_of(&blocks(0.021, 0.1, 25)).unwrap();
         assert!((short.rounds - 0.1 * 0.1 / 13.0).abs() < 1e-9, "{short:?}");
         assert!((short.rounds - long.rounds).abs() < 1e-9, "{long:?}");
         assert_eq!([short, long].map(|n| share_ns(8, &[n])), [FULL_NS; 2]);
         // Of turns of 10 ms a first block has eight, and of turns that take up all of it no more than there were.
-        let of = |turn_ns: f64, rounds| {
-            let all = blocks(0.0, 0.1, rounds);
-            let all: Vec<BlockNoise> = all.iter().map(|b| BlockNoise { turn_ns, ..*b }).collect();
-            rounds_of_first(&all)
-        };
+        let of = |turn_ns: f64, rounds| rounds_of_first(&blocks(0.0, 0.1, rounds), turn_ns);
         let found = [of(1e7, 8), of(1e7, 25), of(5e5, 25), of(3e7, 5)];
         assert_eq!(found, [Some(8.0), Some(8.0), Some(25.0), Some(5.0)]);
         assert_eq!(of(0.0, 8), None);
@@ -174,16 +174,16 @@ mod tests {
     fn set_ups_and_a_disturbed_block_are_not_the_noise_of_blocks() {
         let mut disturbed = blocks(0.01, 0.1, 13);
         disturbed[5].d += 3.0;
-        let noise = Noise::of(&disturbed).unwrap();
+        let noise = noise_of(&disturbed).unwrap();
         assert!(noise.block <= noise.rounds, "{noise:?}");
     }
 
     #[test]
     fn too_little_is_known_of_few_blocks_few_rounds_or_no_variance() {
         let all = blocks(0.1, 0.1, 13);
-        assert_eq!(Noise::of(&all[..4]).map(|n| n.block > 0.0), None);
-        assert_eq!(Noise::of(&blocks(0.1, 0.1, 1)), None);
-        assert_eq!(Noise::of(&blocks(0.1, 0.0, 13)), None);
-        assert_eq!(Noise::of(&[]), None);
+        assert_eq!(noise_of(&all[..4]).map(|n| n.block > 0.0), None);
+        assert_eq!(noise_of(&blocks(0.1, 0.1, 1)), None);
+        assert_eq!(noise_of(&blocks(0.1, 0.0, 13)), None);
+        assert_eq!(noise_of(&[]), None);
     }
 }

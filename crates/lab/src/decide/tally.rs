@@ -124,10 +124,21 @@ impl Tally {
             .pairs((layer, point), (layer, first), Pair::of_rounds)
     }
 
-    /// What varies in the ratio of a layer at a point.
-    pub(crate) fn noise(&self, layer: usize, point: usize) -> Option<Noise> {
+    /// Mean duration of a turn of these layers at a point, ns. `None` if none has one.
+    pub(crate) fn turn_ns(&self, layers: &[usize], point: usize) -> Option<f64> {
+        let of_layer = |layer: &usize| {
+            let own = (*layer, point);
+            let blocks = self.ledger.totals(own, own).into_iter();
+            let turns = blocks.flat_map(|(_, rounds)| rounds.into_iter().map(|[[ns, _], _]| ns));
+            mean(&turns.collect::<Vec<f64>>())
+        };
+        let each: Vec<f64> = layers.iter().filter_map(of_layer).collect();
+        mean(&each)
+    }
+
+    /// What varies in the ratio of a layer at a point, where a turn of all layers takes `turn_ns` on average.
+    pub(crate) fn noise(&self, layer: usize, point: usize, turn_ns: f64) -> Option<Noise> {
         let sites = ((layer, point), (BASELINE, point));
-        let totals = self.ledger.totals(sites.0, sites.1);
         let block = |(session, _): (u32, u32), rounds: &[[f64; 2]], _: &[[f64; 2]]| {
             let logs = rounds.iter().map(|[layer, native]| (layer / native).ln());
             let of = Trimmed::of(&logs.collect::<Vec<f64>>())?;
@@ -136,19 +147,10 @@ impl Tally {
                 d: of.mean,
                 variance: of.variance / of.kept as f64,
                 rounds: rounds.len(),
-                turn_ns: 0.0,
             })
         };
-        let blocks = self.ledger.pairs(sites.0, sites.1, block);
-        let turn_ns = |rounds: &[[[f64; 2]; 2]]| {
-            let ns = rounds.iter().map(|[[ns, _], _]| *ns);
-            mean(&ns.collect::<Vec<f64>>())
-        };
-        let with_time = blocks.into_iter().zip(&totals).map(|(of, (_, rounds))| {
-            let turn_ns = turn_ns(rounds)?;
-            Some(BlockNoise { turn_ns, ..of? })
-        });
-        Noise::of(&with_time.flatten().collect::<Vec<BlockNoise>>())
+        let blocks = self.ledger.pairs(sites.0, sites.1, block).into_iter();
+        Noise::of(&blocks.flatten().collect::<Vec<BlockNoise>>(), turn_ns)
     }
 
     /// Number of blocks in which both a layer and the baseline have a value at a point.
@@ -205,6 +207,47 @@ mod tests {
             (pairs.len(), pairs[1].session, pairs[1].native.round()),
             (2, 1, 30.0)
         );
+    }
+
+    /// The number of rounds in a first block was that of the layer's own turns, so that a slow layer had as few as if all
+    /// were slow, and its rounds as much noise.
+    #[test]
+    fn layers_of_one_block_have_the_same_rounds_whatever_their_own_turns_take() {
+        use layermark_model::Turn;
+        let mut tally = Tally::default();
+        let turn_ns = [2_000_000, 2_000_000, 11_000_000];
+        for (block, layer) in (0..12).flat_map(|block| [0, 1, 2].map(|layer| (block, layer))) {
+            let of = turn_ns[layer];
+            // Every layer varies as the others do.
+            let swing = |round: u32| [0, of / 10, of / 20][(round + layer as u32) as usize % 3];
+            let turns = (0..25).map(|round| Turn {
+                round,
+                elapsed_ns: of + swing(round),
+                ops: 1,
+                ..Turn::default()
+            });
+            let turns: Vec<Turn> = turns.collect();
+            let all = turns.iter().map(|t| t.elapsed_ns).sum();
+            let mut made = record(0, block, layer, Some(all));
+            if let Some(trial) = &mut made.trial {
+                trial.turns = turns;
+            }
+            tally.add(&made);
+        }
+        let mean_ns = tally.turn_ns(&[0, 1, 2], 0).unwrap();
+        let each = [0, 1, 2].map(|layer| tally.turn_ns(&[layer], 0).unwrap());
+        assert!((mean_ns - each.iter().sum::<f64>() / 3.0).abs() < 1.0);
+        assert_eq!(
+            (tally.turn_ns(&[3], 0), tally.turn_ns(&[], 0)),
+            (None, None)
+        );
+        // 26 ms of turns of 5 ms each, and at least eight: not the 13 of the fast layer.
+        let noise = [1, 2].map(|layer| tally.noise(layer, 0, mean_ns).unwrap().rounds);
+        let alone = [1, 2].map(|layer| tally.noise(layer, 0, each[layer]).unwrap().rounds);
+        let part = |[a, b]: [f64; 2]| a / b;
+        // Both have as many rounds of 10 % noise.
+        assert!((part(noise) - 1.0).abs() < 0.5, "{noise:?}");
+        assert!(part(alone) < 0.8 * part(noise), "{alone:?} {noise:?}");
     }
 
     #[test]

@@ -58,9 +58,16 @@ impl Progress {
         let layers = || self.compared().filter(|layer| *layer != BASELINE);
         // A point may have been left out of earlier blocks.
         let here = layers().filter(|layer| self.can(*layer, point));
-        let made = here.map(|layer| self.tally.blocks(layer, point)).min();
-        let noise = layers().filter_map(|layer| self.tally.noise(layer, point));
-        share_ns(made.unwrap_or(0), &noise.collect::<Vec<_>>())
+        // The most of any layer: one that fails here has no blocks, and would keep those of the others short.
+        let made = here.map(|layer| self.tally.blocks(layer, point)).max();
+        // The baseline and its control have turns in a block as well.
+        let all = 0..self.run.layers.len();
+        let all: Vec<usize> = all.filter(|layer| self.can(*layer, point)).collect();
+        let noise = self.tally.turn_ns(&all, point).map(|turn_ns| {
+            let noise = layers().filter_map(|layer| self.tally.noise(layer, point, turn_ns));
+            noise.collect::<Vec<_>>()
+        });
+        share_ns(made.unwrap_or(0), &noise.unwrap_or_default())
     }
 
     /// What this block asks at a point of those of these layers that are up.

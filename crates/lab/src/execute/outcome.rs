@@ -221,6 +221,33 @@ mod tests {
         assert_eq!(shares(&progress), [ahead; 2], "a number was asked for");
     }
 
+    /// The number of blocks was the fewest of any layer, so that one that failed each time kept all turns short for ever.
+    #[test]
+    fn a_layer_that_always_fails_does_not_keep_blocks_short() {
+        let (mut progress, trial) = fresh();
+        let (first, failing) = (progress.share_ns(0), progress.run.layers.len());
+        let mut other = progress.run.layers[1].clone();
+        other.name = "always fails".into();
+        progress.run.layers.push(other);
+        for block in 0..8 {
+            progress.block = block;
+            assert_eq!(progress.share_ns(0), first, "{block}");
+            let mut made = outcome(&trial, &[(0, "a"), (1, "a"), (failing, "a")]);
+            made.trials[2].trial = None;
+            made.trials[2].failure = Some(Failure::Work {
+                message: "no locks".into(),
+                hint: None,
+                errno: Some(37),
+                defect: None,
+            });
+            progress.count(made);
+        }
+        assert_eq!(progress.tally.failures(failing, 0), 8);
+        assert!(progress.can(failing, 0), "it is still tried");
+        let later = progress.share_ns(0);
+        assert!(later > first, "{later} {first}");
+    }
+
     /// With its hint, and what it shows about the layer.
     #[test]
     fn the_error_of_a_trial_is_stored_whole() {

@@ -26,7 +26,7 @@ impl Swept for &ResultRow {
 }
 
 /// Parameters that make `new` other work than `old` for the clock, whatever the labels; empty if
-/// the workload differs. `None` for the same work. A parameter that only one of two versions knows
+/// the workload or the measure differs ([`other_measure`]). `None` for the same work. A parameter that only one of two versions knows
 /// is ignored.
 pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     let ((before, then, was), (after, now, is)) = (old.work(), new.work());
@@ -40,7 +40,15 @@ pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
         .filter(differs)
         .map(|(key, _)| key.clone())
         .collect();
-    (before != after || !differences.is_empty()).then_some(differences)
+    let other = before != after || other_measure(old, new);
+    (other || !differences.is_empty()).then_some(differences)
+}
+
+/// Whether a time that the program spends between its calls passes there in one of the runs, and was added to the sum in
+/// the other. Then two times of the same work are not of the same measure.
+pub fn other_measure<S: Swept + Copy>(old: S, new: S) -> bool {
+    let added = [old, new].map(|of| of.work().2.added);
+    matches!(added, [Some(then), Some(now)] if then.between != now.between)
 }
 
 /// The work of a point for the clock, whatever its label, which versions may word differently. A parameter without a

@@ -36,6 +36,9 @@ pub enum Difference<'a> {
     Baselines([&'a str; 2]),
     /// Points of one name that are different work, and what differs in the first of them.
     OtherWork(Vec<&'a str>, Vec<(String, [Value; 2])>),
+    /// Points of one name and one work whose times are not the same measure: an older version added the time between
+    /// calls to the sum. The run in which it was added.
+    OtherMeasure(Vec<&'a str>, OneRun),
     /// Results of one run only, although both runs have the layer and the point.
     Holes(Vec<Holes<'a>>),
     /// Layers were set up only once in these runs.
@@ -187,6 +190,7 @@ fn work<'a>(old: &'a Report, new: &'a Report) -> Vec<Difference<'a>> {
         .chain(points)
         .chain(other_baseline(old, new))
         .chain(other_work(old, new))
+        .chain(other_measure(old, new))
         .chain(holes(old, new))
         .collect()
 }
@@ -230,7 +234,9 @@ fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
 fn other_work<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
     let both = points(new).into_iter().filter_map(|label| {
         let (then, now) = (first(old, label)?, first(new, label)?);
-        Some((label, then, now, sweep::other_work(then, now)?))
+        let keys = sweep::other_work(then, now)?;
+        let is_measure = keys.is_empty() && then.workload == now.workload;
+        (!is_measure).then_some((label, then, now, keys))
     });
     let both: Vec<_> = both.collect();
     let (_, then, now, keys) = both.first()?;
@@ -238,6 +244,20 @@ fn other_work<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
     let keys = keys.iter().map(|key| (key.clone(), values(key))).collect();
     let labels = both.iter().map(|(label, ..)| *label).collect();
     Some(Difference::OtherWork(labels, keys))
+}
+
+/// Points whose work differs in nothing but the measure, and the run in which the time between calls was added to the sum.
+fn other_measure<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
+    let both = points(new).into_iter().filter_map(|label| {
+        let (then, now) = (first(old, label)?, first(new, label)?);
+        let summed = then.meaning.added.is_some_and(|added| !added.between);
+        let run = if summed { OneRun::Old } else { OneRun::New };
+        sweep::other_measure(then, now).then_some((label, run))
+    });
+    let both: Vec<_> = both.collect();
+    let (_, run) = *both.first()?;
+    let labels = both.into_iter().map(|(label, _)| label).collect();
+    Some(Difference::OtherMeasure(labels, run))
 }
 
 /// Runs whose layers were set up only once: their intervals exclude differences between setups.

@@ -84,6 +84,11 @@ impl Words for Difference<'_> {
                 };
                 text!("of one name and other work: {} ({why})", named(labels))
             }
+            Self::OtherMeasure(labels, run) => text!(
+                "not the same measure: {} (the time between calls was added to the sum in {}, and passes between them in the other)",
+                named(labels),
+                the(*run)
+            ),
             Self::Holes(both) => Text::joined(both.iter().map(|h| h.words(names)), "; "),
             Self::SetUpOnce(runs) => {
                 let runs: Vec<Text> = runs.iter().map(|run| the(*run)).collect();

@@ -63,6 +63,7 @@ fn report(command: f64, estimate: f64, noise: f64, spread_ns: u64) -> Report {
     let added = AddedTime {
         ns: ADDED,
         spread_ns,
+        between: true,
     };
     let (run, trials) = run(command, estimate, noise, added);
     Report::build(&run, &trials)
@@ -199,6 +200,7 @@ fn a_result_that_is_not_trusted_decides_nothing() {
     let added = AddedTime {
         ns: ADDED,
         spread_ns: 0,
+        between: true,
     };
     for (points, which) in [
         (&[0][..], "the program has"),
@@ -229,6 +231,7 @@ fn too_few_blocks_and_other_work_decide_nothing() {
     let added = AddedTime {
         ns: ADDED,
         spread_ns: 0,
+        between: true,
     };
     let (run, mut trials) = run(2.0, 2.04, 0.0, added);
     trials.retain(|r| r.cell.point != 0 || r.cell.layer == 0 || r.cell.block == 0);
@@ -277,10 +280,40 @@ fn every_format_for_readers_has_the_check() {
             AddedTime {
                 ns: ADDED,
                 spread_ns: 0,
+                between: true,
             },
         );
         run.points[1].meaning.estimates = None;
         serde_json::to_value(Report::build(&run, &trials)).unwrap()
     };
     assert!(without.get("estimate_checks").is_none());
+}
+
+/// An older version added the time between calls to the sum. The same recording in a newer one is not the same measure, and
+/// the two were compared as if it were.
+#[test]
+fn a_replay_of_an_older_measure_is_not_compared() {
+    let of = |between| {
+        let added = AddedTime {
+            ns: ADDED,
+            spread_ns: 0,
+            between,
+        };
+        let (run, trials) = run(2.0, 2.04, 0.0, added);
+        Report::build(&run, &trials)
+    };
+    let compared = |old: &Report, new: &Report| {
+        let report = new.compare(old, 0.05).expect("another point is alike");
+        let rows = report.results.iter().filter(|r| r.meaning.added.is_some());
+        (rows.count(), serde_json::to_string(&report).unwrap())
+    };
+    let says = "not the same measure: `";
+    let (alike, text) = compared(&of(true), &of(true));
+    assert!(alike > 0 && !text.contains(says), "{text}");
+    for (then, run) in [(false, "the old run"), (true, "the new run")] {
+        let (alike, text) = compared(&of(then), &of(!then));
+        assert_eq!(alike, 0);
+        let summed = format!("the time between calls was added to the sum in {run},");
+        assert!(text.contains(says) && text.contains(&summed), "{text}");
+    }
 }

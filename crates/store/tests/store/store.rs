@@ -75,10 +75,14 @@ fn what_goes_in_comes_out(at: &str) {
 
 fn runs_are_found_by_id_by_its_beginning_and_as_the_last(at: &str) {
     let mut store = Store::open(at).unwrap();
-    assert!(matches!(
-        store.load("last"),
-        Err(StoreError::NotFound { .. })
-    ));
+    // The list of runs is empty as well.
+    let none = store.load("last").unwrap_err();
+    assert!(matches!(none, StoreError::NotFound { .. }));
+    let hint = none.hint().unwrap();
+    assert!(
+        hint.starts_with("measure one: layermark run --store "),
+        "{hint}"
+    );
     for (id, at) in [("01AAA", 1), ("01AAB", 3), ("01B", 2)] {
         store.begin(&run(id, at)).unwrap();
     }

@@ -13,7 +13,7 @@ use indicatif::HumanDuration;
 use layermark_model::{
     FleetOfRun, Run, RunStatus, StoreOption, TrialRecord, parse_duration, plain,
 };
-use layermark_report::{Report, SoFar, Verdict, ratio_with, render};
+use layermark_report::{Estimate, Report, ResultRow, SoFar, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
 use crate::commands::{history, stored};
@@ -142,38 +142,73 @@ fn without_latency(trials: &mut [TrialRecord]) {
     }
 }
 
+/// Verdicts and ratios, by layer and point.
+type Words = BTreeMap<[String; 2], (Verdict, Option<Estimate>)>;
+
 /// Verdicts in the order in which they were reached.
 #[derive(Default)]
 struct Log {
     /// What may be said while the run goes on.
     so_far: SoFar,
+    /// The rows of a report of what the last look saw.
+    at_look: Vec<ResultRow>,
     /// Latest verdict by layer and point.
-    known: BTreeMap<(String, String), Verdict>,
+    known: BTreeMap<[String; 2], Verdict>,
     lines: Vec<String>,
 }
 
 impl Log {
-    /// Adds the verdicts that are new or have changed since the last view.
-    fn add(&mut self, report: &Report, block: u32) {
-        for row in &report.results {
-            let cell = (row.layer.clone(), row.label.clone());
-            let before = self.known.get(&cell).copied();
-            let now = Some(row.verdict).filter(|v| v.is_decided());
-            if before == now {
+    /// Takes the looks that are due, also those that were due while nobody viewed the page, and adds their words.
+    fn look(&mut self, run: &Run, trials: &[TrialRecord], complete: usize) {
+        let mut any = false;
+        while self.so_far.next_look(run, trials, complete) {
+            any = true;
+            let cells = self.so_far.cells().iter();
+            let words = cells.map(|c| ([c.layer.clone(), c.point.clone()], (c.verdict, c.ratio)));
+            let words: Words = words.collect();
+            self.add(&words, self.so_far.blocks().unwrap_or(0));
+        }
+        if any {
+            self.at_look = Report::build(run, &self.so_far.seen(trials)).results;
+        }
+    }
+
+    /// Adds the verdicts of a report of so many blocks: of a run that is over, or of a fleet.
+    fn end(&mut self, report: &Report, blocks: usize) {
+        let decided = report.results.iter().filter(|row| row.verdict.is_decided());
+        let words = decided.map(|row| {
+            (
+                [row.layer.clone(), row.label.clone()],
+                (row.verdict, row.ratio),
+            )
+        });
+        let words: Words = words.collect();
+        self.add(&words, blocks);
+    }
+
+    /// Adds the verdicts that are new or have changed since the last ones, by layer and point.
+    fn add(&mut self, words: &Words, blocks: usize) {
+        for ([layer, label], (verdict, ratio)) in words {
+            let cell = [layer.clone(), label.clone()];
+            if self.known.insert(cell, *verdict) == Some(*verdict) {
                 continue;
             }
-            let (layer, label) = (&row.layer, &row.label);
-            let said = if let Some(verdict) = now {
-                self.known.insert(cell, verdict);
-                let ratio = row.ratio.map(|r| format!(", {}", ratio_with(&r)));
-                let (word, ratio) = (verdict.word(), ratio.unwrap_or_default());
-                format!("{layer} at \"{label}\" is {word}{ratio}")
-            } else {
-                self.known.remove(&cell);
-                format!("{layer} at \"{label}\" is open again")
-            };
-            self.lines.push(format!("By block {block}: {said}"));
+            let ratio = ratio.map(|r| format!(", {}", ratio_with(&r)));
+            let (word, ratio) = (verdict.word(), ratio.unwrap_or_default());
+            let said = format!("{layer} at \"{label}\" is {word}{ratio}");
+            self.lines.push(format!("By block {blocks}: {said}"));
         }
+        let lines = &mut self.lines;
+        self.known.retain(|cell, _| {
+            let stays = words.contains_key(cell);
+            if !stays {
+                let [layer, label] = cell;
+                lines.push(format!(
+                    "By block {blocks}: {layer} at \"{label}\" is open again"
+                ));
+            }
+            stays
+        });
     }
 }
 
@@ -181,13 +216,15 @@ impl Log {
 fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     let mut report = stored::build(run, trials);
     let block = trials.iter().map(|t| t.cell.block + 1).max().unwrap_or(0);
-    if run.status == RunStatus::Running && run.fleet.is_none() {
+    if run.fleet.is_none() {
         // The last block is not complete.
-        log.so_far
-            .look(run, trials, block.saturating_sub(1) as usize);
-        report.hold_back(&log.so_far);
+        log.look(run, trials, block.saturating_sub(1) as usize);
     }
-    log.add(&report, block);
+    if run.fleet.is_some() || run.status != RunStatus::Running {
+        log.end(&report, block as usize);
+    } else {
+        report.hold_back(&log.so_far, &log.at_look);
+    }
     html! {
         (progress(run, trials, &report, block))
         @if let Some(fleet) = &run.fleet { (hosts(fleet, run.status, trials)) }

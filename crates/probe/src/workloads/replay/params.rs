@@ -188,6 +188,7 @@ impl Means for ReplayParams {
             added: (self.time == ReplayTime::Application).then_some(AddedTime {
                 ns: self.think_ns,
                 spread_ns: self.think_spread_ns,
+                between: true,
             }),
             estimates: Some(self.check.clone())
                 .filter(|command| !command.is_empty() && self.time == ReplayTime::Application),

@@ -41,7 +41,7 @@ fn busy(d: &mut Draw) -> BusyMachine {
 fn differences_between_two_runs() {
     let (place, variants) = variants!(Difference<'_>:
         Difference::Values(..), Difference::Layers(..), Difference::Points(..), Difference::Baselines(_),
-        Difference::OtherWork(..), Difference::Holes(_), Difference::SetUpOnce(_), Difference::Untrusted(..),
+        Difference::OtherWork(..), Difference::OtherMeasure(..), Difference::Holes(_), Difference::SetUpOnce(_), Difference::Untrusted(..),
         Difference::Unfinished(..), Difference::Busy(..));
     let (not, reasons) = variants!(NotCompared<'_>:
         NotCompared::Untrusted(..), NotCompared::Alone, NotCompared::FlushLost, NotCompared::FlushWon);
@@ -63,6 +63,7 @@ fn differences_between_two_runs() {
             (Difference::Points(OneRun::New, vec!["stat"]), vec![]),
             (Difference::Baselines(["native", "fuse"]), vec![]),
             (Difference::OtherWork(vec!["stat"], keys), vec![]),
+            (Difference::OtherMeasure(vec!["stat"], OneRun::Old), vec![]),
             (Difference::Holes(vec![holes, holes]), vec![]),
             // The command with three sessions.
             (

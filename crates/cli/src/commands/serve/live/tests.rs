@@ -69,18 +69,18 @@ fn a_verdict_is_told_once_and_again_when_it_changes() {
     let (run, trials) = running();
     let mut log = Log::default();
     let mut report = Report::build(&run, &trials);
-    log.add(&report, 8);
+    log.end(&report, 8);
     let told = log.lines.len();
     assert!(told > 0, "the sample has verdicts");
     assert!(log.lines.iter().all(|l| l.starts_with("By block 8: ")));
-    log.add(&report, 9);
+    log.end(&report, 9);
     assert_eq!(log.lines.len(), told);
     let row = report
         .results
         .iter_mut()
         .find(|r| r.verdict == Verdict::Slower);
     row.expect("the sample has a slower layer").verdict = Verdict::Undecided;
-    log.add(&report, 10);
+    log.end(&report, 10);
     assert_eq!(log.lines.len(), told + 1);
     assert!(
         log.lines[told].starts_with("By block 10: ") && log.lines[told].ends_with("is open again")
@@ -131,6 +131,44 @@ fn words_are_given_at_looks_while_the_run_goes_on() {
     run.status = RunStatus::Done;
     let whole = fragment(&run, &trials, &mut log).into_string();
     assert!(!whole.contains("The words are those"), "{whole}");
+}
+
+/// A look was taken only when the page was viewed, so that what it said depended on who had viewed it, and when.
+#[test]
+fn a_page_says_the_same_whoever_viewed_it_before() {
+    let sample = Sample {
+        blocks: 12,
+        ..Sample::default()
+    };
+    let (mut run, trials) = sample.build();
+    run.status = RunStatus::Running;
+    let of = |blocks: u32| {
+        let first = trials.iter().filter(|t| t.cell.block < blocks);
+        first.cloned().collect::<Vec<_>>()
+    };
+    let last = trials.iter().map(|t| t.cell.block + 1).max().unwrap();
+    assert!(last >= 12, "two looks and a block: {last}");
+    let mut watched = Log::default();
+    for blocks in 1..=last {
+        fragment(&run, &of(blocks), &mut watched);
+    }
+    let [mut late, mut terminal] = [Log::default(), Log::default()];
+    let page = |run: &Run, log: &mut Log| fragment(run, &trials, log).into_string();
+    assert_eq!(page(&run, &mut watched), page(&run, &mut late));
+    let told = |line: &str| late.lines.iter().any(|l| l.starts_with(line));
+    assert!(
+        told("By block 8: ") && !told("By block 12: "),
+        "{:?}",
+        late.lines
+    );
+    // And as the terminal, which looks when a block is complete.
+    for blocks in 1..last {
+        terminal.so_far.look(&run, &of(blocks), blocks as usize);
+    }
+    assert_eq!(terminal.so_far.cells(), late.so_far.cells());
+    // The page of a run that is over tells the same story to who sees it then only.
+    run.status = RunStatus::Done;
+    assert_eq!(page(&run, &mut watched), page(&run, &mut Log::default()));
 }
 
 #[test]
