@@ -245,7 +245,8 @@ fn control_windows(machine: &Machine, block: &Block<'_>) -> ControlWindows {
 pub(crate) fn run_stretches(
     machine: &mut Machine,
     block: &Block<'_>,
-    (stretches, more): (u32, &dyn Fn(&BTreeMap<usize, Turn>) -> bool),
+    stretches: u32,
+    more: &dyn Fn(&BTreeMap<usize, Turn>) -> bool,
     what: &'static str,
 ) -> Vec<TrialOutcome> {
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();

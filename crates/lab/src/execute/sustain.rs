@@ -138,7 +138,7 @@ impl Lab<'_> {
         let mut failed = Vec::new();
         let tally = &self.progress.tally;
         let more = |last: &BTreeMap<usize, Turn>| suggests(tally, point, last);
-        let all = run_stretches(&mut self.machine, &block, (STRETCHES, &more), STRETCHING);
+        let all = run_stretches(&mut self.machine, &block, STRETCHES, &more, STRETCHING);
         let progress = &mut self.progress;
         for TrialOutcome {
             layer,

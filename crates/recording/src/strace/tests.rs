@@ -367,13 +367,8 @@ fn every_kind_of_call_is_replayed() {
     assert_eq!((call(10).a, call(10).b, call(10).c), (1, 1 << 30, 1));
     assert_eq!(call(11).a, 6, "exclusive, and never waiting");
     assert_eq!((call(14).a, call(15).outcome), (2, -95));
-    let left: Vec<&str> = it
-        .recording
-        .head
-        .left_out
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let left = it.recording.head.left_out.keys();
+    let left: Vec<&str> = left.map(String::as_str).collect();
     assert_eq!(
         left,
         [
