@@ -179,7 +179,7 @@ pub(crate) fn opened(fleet: &mut Fleet, order: &Order) -> BTreeMap<usize, Opened
                     }
                 }
             }
-            Answer::Failed { message, hint } => {
+            Answer::Failed { message, hint, .. } => {
                 fleet.lose(answered.host, OPENING, &with_hint(message, hint));
             }
             _ => fleet.lose(answered.host, OPENING, "it answered something else"),

@@ -4,7 +4,7 @@ use layermark_model::{Cell, Facts, Machine, Point, SelfTest, Spec, TrialRecord};
 use serde::{Deserialize, Serialize};
 
 /// Version of this protocol. A task of another version is refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Longest order, bytes.
 pub const LONGEST_ORDER: usize = 8 << 20;
@@ -26,6 +26,8 @@ pub struct ToTasks {
 pub enum Order {
     /// Put packaged files for all hosts on the share.
     Package(Box<PackageOrder>),
+    /// Look for the package that another host has made.
+    Look(Box<LookOrder>),
     /// Set layers up afresh.
     Open(Box<OpenOrder>),
     /// Prepare a trial.
@@ -58,6 +60,15 @@ pub struct PackageOrder {
     pub points: Vec<Point>,
     /// How long the host may be silent, milliseconds.
     pub silence_ms: u64,
+}
+
+/// A package to look for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LookOrder {
+    /// The shared directory, with `{host}` for the host's name.
+    pub share: String,
+    /// Name of the work directory that has the packaged files.
+    pub name: String,
 }
 
 /// A layer to set up.
@@ -119,6 +130,11 @@ pub enum Answer {
         /// The name.
         name: String,
     },
+    /// The package was looked for.
+    Looked {
+        /// Whether it is seen on the share of this host.
+        seen: bool,
+    },
     /// The layers are set up, or could not be.
     Opened(Box<Opened>),
     /// The trial is prepared.
@@ -145,6 +161,8 @@ pub enum Answer {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// Whether a disk was full, or a quota used up, during a trial.
+        no_room: bool,
     },
 }
 

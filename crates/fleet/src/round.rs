@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use layermark_model::{Cell, FleetTurn, Point, TrialRecord};
+use layermark_model::{Cell, FleetPlace, FleetTurn, Point, TrialRecord};
 
 use crate::{
+    check::with_hint,
     coordinator::Fleet,
     protocol::{Answer, Order, PrepareOrder},
 };
@@ -65,7 +66,8 @@ impl Fleet {
             seed: work.seed,
             least: work.least,
         }));
-        let ready = self.step(hosts, MAKING, &prepare, &mut made, |answer, _| {
+        let is_own = work.cell.layer == FleetPlace::Own as usize;
+        let ready = self.step((hosts, is_own), MAKING, &prepare, &mut made, |answer, _| {
             matches!(answer, Answer::Ready)
         });
         let turn = Order::Turn {
@@ -80,7 +82,7 @@ impl Fleet {
         }
         let clocks = self.hosts.iter().map(|h| (h.offset_ns, h.error_ns));
         let clocks: Vec<(i64, u64)> = clocks.collect();
-        let turned = self.step(&ready, TURN, &turn, &mut made, |answer, this| {
+        let turned = self.step((&ready, is_own), TURN, &turn, &mut made, |answer, this| {
             let Answer::Turned { span_ns } = answer else {
                 return false;
             };
@@ -94,7 +96,7 @@ impl Fleet {
             true
         });
         self.step(
-            &turned,
+            (&turned, is_own),
             ENDING,
             &Order::Finish,
             &mut made,
@@ -116,10 +118,10 @@ impl Fleet {
         made
     }
 
-    /// Gives an order to hosts. Returns those whose answer was `taken`.
+    /// Gives an order to hosts. Returns those whose answer was `taken`. Those are lost that have no room on their own disk.
     fn step(
         &mut self,
-        hosts: &[usize],
+        (hosts, is_own): (&[usize], bool),
         during: &str,
         order: &Order,
         made: &mut [HostTrial],
@@ -132,9 +134,19 @@ impl Fleet {
                 continue;
             };
             match answered.answer {
-                Answer::Failed { message, hint } => {
-                    let hint = hint.map(|h| format!("; hint: {h}"));
-                    this.turn.error = Some(message + &hint.unwrap_or_default());
+                Answer::Failed {
+                    message,
+                    hint,
+                    no_room,
+                } => {
+                    let message = with_hint(message, hint);
+                    if no_room && is_own {
+                        // Nothing that it measures there from now on could be trusted.
+                        let why = format!("its own disk has no room: {message}");
+                        self.lose(host, during, &why);
+                    } else {
+                        this.turn.error = Some(message);
+                    }
                 }
                 answer if taken(answer.clone(), this) => went_on.push(host),
                 _ => self.lose(host, during, "it answered something else"),

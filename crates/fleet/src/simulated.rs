@@ -41,6 +41,8 @@ enum Behaviour {
     OtherBinary,
     NoShare,
     Remounted,
+    Unseen,
+    NoRoom,
 }
 
 fn good(_: u32, _: u64, _: &Order) -> Behaviour {
@@ -86,6 +88,7 @@ fn tasks(
                 Order::Package(_) => Answer::Packaged {
                     name: format!("layermark-of-{task}"),
                 },
+                Order::Look(_) => Answer::Looked { seen: true },
                 Order::Open(_) => opened(Ok(Facts::default())),
                 Order::Prepare(_) => Answer::Ready,
                 Order::Turn { .. } => Answer::Turned {
@@ -110,6 +113,10 @@ fn tasks(
                     let share = mounted("rw,vers=4.2,clientaddr=10.0.0.8");
                     say(task, order.n, opened(Ok(share)), &mut out)?;
                 }
+                Behaviour::Unseen => {
+                    say(task, order.n, Answer::Looked { seen: false }, &mut out)?;
+                }
+                Behaviour::NoRoom => say(task, order.n, no_room(), &mut out)?,
                 Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
             }
         }
@@ -131,6 +138,14 @@ fn opened(share: Result<Facts, &str>) -> Answer {
         machine: Machine::default(),
         layers: vec![layer(Ok(Facts::default())), layer(share)],
     }))
+}
+
+fn no_room() -> Answer {
+    Answer::Failed {
+        message: "cannot write /own/x: No space left on device (os error 28)".into(),
+        hint: Some("make room".into()),
+        no_room: true,
+    }
 }
 
 /// A share that is mounted with these options.
@@ -611,6 +626,135 @@ fn one_host_makes_the_package_of_all_and_another_one_if_it_is_lost() {
     assert_eq!(seen.0, [0, 1]);
     assert_eq!(seen.1, ["layermark-of-0", "layermark-of-1"]);
     assert_eq!(seen.2.iter().copied().collect::<Vec<_>>(), [0, 2]);
+}
+
+/// A storm whose only point has one package for all hosts.
+fn package_storm(fleet: &mut Fleet, blocks: u32) -> (FleetRun, Kept) {
+    let mut request = request(blocks);
+    let params = &mut request.points[0].params;
+    params.insert(ONE_PACKAGE.into(), true.into());
+    let mut kept = kept(usize::MAX);
+    let run = storm(fleet, (&request, None), &Stop::new(), &mut |event| {
+        kept.take(&event)
+    });
+    (run.unwrap(), kept)
+}
+
+/// The first one makes its package in a directory of its own.
+#[test]
+fn a_host_with_another_share_that_makes_the_package_is_the_only_one_that_is_lost() {
+    fn apart(task: u32, _: u64, order: &Order) -> Behaviour {
+        match order {
+            Order::Look(look) if (look.name == "layermark-of-0") != (task == 0) => {
+                Behaviour::Unseen
+            }
+            _ => Behaviour::Good,
+        }
+    }
+    let mut fleet = fleet(4, Duration::from_secs(5), apart);
+    let (run, kept) = package_storm(&mut fleet, 2);
+    let lost = run.hosts[0].lost.as_ref().unwrap();
+    let says = "it does not see the package that h1 has put into /share, where 3 hosts see it: ";
+    assert!(lost.why.starts_with(says), "{lost:?}");
+    assert!(
+        lost.why
+            .ends_with("hint: compare what is mounted there: findmnt -T /share"),
+        "{lost:?}"
+    );
+    assert!(run.hosts[1..].iter().all(|h| h.lost.is_none()));
+    assert_eq!(kept.run.unwrap().status, RunStatus::Done);
+    let mut all = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(all.all(|t| t.error.is_none() && t.host != 0));
+}
+
+/// Each has a directory of its own: one goes on.
+#[test]
+fn hosts_that_share_nothing_do_not_all_make_a_package() {
+    fn alone(_: u32, _: u64, order: &Order) -> Behaviour {
+        match order {
+            Order::Look(_) => Behaviour::Unseen,
+            _ => Behaviour::Good,
+        }
+    }
+    let mut fleet = fleet(20, Duration::from_secs(5), alone);
+    let (run, _) = package_storm(&mut fleet, 1);
+    let up: Vec<bool> = run.hosts.iter().map(|h| h.lost.is_none()).collect();
+    assert_eq!(up.iter().position(|up| *up), Some(0));
+    assert_eq!(up.iter().filter(|up| **up).count(), 1);
+    let lost = run.hosts[19].lost.as_ref().unwrap();
+    let says = "it does not see the package that h0 has put into /share: that is another";
+    assert!(lost.why.starts_with(says), "{lost:?}");
+}
+
+#[test]
+fn a_group_whose_package_was_lost_is_made_again() {
+    fn dies_at_work(task: u32, _: u64, order: &Order) -> Behaviour {
+        // In its second block, the others work with it on the share.
+        match order {
+            Order::Prepare(prepare)
+                if task == 0 && prepare.cell.block == 1 && prepare.cell.layer == 2 =>
+            {
+                Behaviour::Silent
+            }
+            _ => Behaviour::Good,
+        }
+    }
+    let mut fleet = fleet(3, Duration::from_millis(400), dies_at_work);
+    let (run, kept) = package_storm(&mut fleet, 3);
+    assert!(run.hosts[0].lost.is_some());
+    let hosts = |block| {
+        let of = run.rounds.iter().filter(move |r| r.block == block);
+        let mut all: Vec<usize> = of.map(|r| r.turns.len()).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(hosts(0), [1, 2, 3, 3]);
+    // Own disks, then one and two hosts on the share.
+    assert_eq!((hosts(1), hosts(2)), (vec![1, 2, 2], vec![1, 2, 2]));
+    let mut turns = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(turns.all(|t| t.error.is_none()), "{:?}", run.rounds);
+    let stored = kept.run.unwrap();
+    let of_fleet = stored.fleet.as_ref().unwrap();
+    assert_eq!((of_fleet.groups, of_fleet.sessions), (3, 2));
+    // What was measured before the loss is stored, and does not count.
+    assert!(kept.trials.iter().any(|t| t.error.is_some()));
+    assert_eq!(FleetRun::of(&stored, &kept.trials), Some(run));
+}
+
+#[test]
+fn a_host_is_lost_when_its_own_disk_is_full_and_not_when_the_share_is() {
+    fn full(layer: usize, order: &Order) -> Behaviour {
+        match order {
+            Order::Prepare(prepare) if prepare.cell.layer == layer && prepare.cell.block == 1 => {
+                Behaviour::NoRoom
+            }
+            _ => Behaviour::Good,
+        }
+    }
+    let own = |task, _, order: &Order| match task {
+        1 => full(0, order),
+        _ => Behaviour::Good,
+    };
+    let run = kept(usize::MAX).storm(&mut fleet(3, Duration::from_secs(5), own), 3);
+    let run = run.unwrap();
+    let lost = run.hosts[1].lost.as_ref().unwrap();
+    assert_eq!(lost.during, "its files were made");
+    assert_eq!(
+        lost.why,
+        "its own disk has no room: cannot write /own/x: No space left on device (os error 28); hint: make room"
+    );
+    let mut others = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(others.all(|t| t.host == 1 || t.error.is_none()));
+    assert!(run.hosts[0].lost.is_none() && run.hosts[2].lost.is_none());
+    let shared = |task, _, order: &Order| match task {
+        1 => full(1, order),
+        _ => Behaviour::Good,
+    };
+    let run = kept(usize::MAX).storm(&mut fleet(3, Duration::from_secs(5), shared), 2);
+    let run = run.unwrap();
+    assert!(run.hosts.iter().all(|h| h.lost.is_none()));
+    let failed = run.rounds.iter().flat_map(|r| &r.turns);
+    assert!(failed.filter(|t| t.error.is_some()).all(|t| t.host == 1));
 }
 
 #[test]

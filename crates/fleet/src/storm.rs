@@ -120,11 +120,8 @@ pub fn storm<E>(
     on(StormEvent::Begun(&storm.run))?;
     let groups = u64::from(request.blocks) * request.points.len() as u64;
     while storm.of_fleet().groups < groups && !stop.asked() && !fleet.up().is_empty() {
-        if storm
-            .packager
-            .is_some_and(|host| !fleet.hosts[host].is_up())
-        {
-            // Its files went with it.
+        if storm.lacks_package(fleet) {
+            storm.of_fleet().sessions += 1;
             storm.open(fleet, on)?;
             storm.look_at(fleet);
             if fleet.up().is_empty() || stop.asked() {
@@ -362,9 +359,14 @@ impl<'a> Storm<'a> {
         }
         let shared = counts.into_iter();
         rounds.extend(shared.map(|n| (FleetPlace::Share, up[..n].to_vec())));
-        for (place, set) in rounds {
+        for (done, (place, set)) in rounds.into_iter().enumerate() {
             if stop.at_once() {
                 return Ok(());
+            }
+            if done == 0 {
+                // Of a group that is made again, those of before do not count.
+                self.rounds
+                    .retain(|round| (round.block, round.point) != (block, point));
             }
             let label = &self.request.points[point].label;
             let (nth, of) = (block + 1, self.request.blocks);
@@ -387,8 +389,10 @@ impl<'a> Storm<'a> {
             self.keep(&records, at);
             on(StormEvent::Trials(&self.run.id, &records))?;
         }
-        // If it was stopped at once, hosts may not have done their part: it is repeated as a whole.
-        if !fleet.up().is_empty() && !stop.at_once() {
+        // If it was stopped at once, or its files went with the host that had made them, hosts may not have done their
+        // part: it is repeated as a whole.
+        let is_gone = has_one_package(&self.request.points[point]) && self.lacks_package(fleet);
+        if !fleet.up().is_empty() && !stop.at_once() && !is_gone {
             self.of_fleet().groups += 1;
         }
         Ok(())

@@ -22,8 +22,9 @@ use sha2::{Digest, Sha256};
 use crate::{
     frame,
     protocol::{
-        Answer, FromTask, Hello, LONGEST_ORDER, LayerOrder, OpenOrder, Opened, OpenedLayer, Order,
-        PackageOrder, PrepareOrder, ToTasks, VERSION, spec_with_host, with_host,
+        Answer, FromTask, Hello, LONGEST_ORDER, LayerOrder, LookOrder, OpenOrder, Opened,
+        OpenedLayer, Order, PackageOrder, PrepareOrder, ToTasks, VERSION, spec_with_host,
+        with_host,
     },
 };
 
@@ -251,13 +252,7 @@ fn obey<W: Write>(
                 said.at_work.store(0, Ordering::SeqCst);
                 (n, done.unwrap_or_else(failed))
             }
-            Err(message) => (
-                0,
-                Answer::Failed {
-                    message,
-                    hint: None,
-                },
-            ),
+            Err(message) => (0, failed(StepError::new(message))),
         };
         said.say(n, answer)?;
     }
@@ -268,6 +263,7 @@ fn failed(e: StepError) -> Answer {
     Answer::Failed {
         message: e.message,
         hint: e.hint,
+        no_room: e.no_room,
     }
 }
 
@@ -284,6 +280,9 @@ impl HostTask {
         Ok(match order {
             Order::Package(order) => Answer::Packaged {
                 name: self.package(&order)?,
+            },
+            Order::Look(order) => Answer::Looked {
+                seen: self.look(&order)?,
             },
             Order::Open(open) => Answer::Opened(Box::new(self.open(&open)?)),
             Order::Prepare(prepare) => {
@@ -312,10 +311,8 @@ impl HostTask {
     }
 
     fn driven(&mut self) -> Result<&mut DrivenHost, StepError> {
-        self.driven.as_mut().ok_or_else(|| StepError {
-            message: "its layers were not set up".into(),
-            hint: None,
-        })
+        let not_set_up = || StepError::new("its layers were not set up");
+        self.driven.as_mut().ok_or_else(not_set_up)
     }
 
     fn trial(&self, order: PrepareOrder) -> DrivenTrial {
@@ -332,10 +329,8 @@ impl HostTask {
     /// Begins to work below this directory, unless it does.
     fn begin(&mut self, dir: &str, silence_ms: u64) -> Result<&mut DrivenHost, StepError> {
         if self.driven.is_none() {
-            let exe = env::current_exe().map_err(|e| StepError {
-                message: format!("the path of layermark itself: {e}"),
-                hint: None,
-            })?;
+            let no_path = |e| StepError::new(format!("the path of layermark itself: {e}"));
+            let exe = env::current_exe().map_err(no_path)?;
             let dir = PathBuf::from(with_host(dir, &self.name.host));
             let silence = Duration::from_millis(silence_ms.max(1));
             self.driven = Some(DrivenHost::new(&dir, &exe, silence, &self.stop)?);
@@ -347,6 +342,11 @@ impl HostTask {
         let share = with_host(&order.share, &self.name.host);
         let driven = self.begin(&order.dir, order.silence_ms)?;
         driven.package(Path::new(&share), &order.points)
+    }
+
+    fn look(&mut self, order: &LookOrder) -> Result<bool, StepError> {
+        let share = with_host(&order.share, &self.name.host);
+        DrivenHost::sees_package(Path::new(&share), &order.name)
     }
 
     fn open(&mut self, open: &OpenOrder) -> Result<Opened, StepError> {

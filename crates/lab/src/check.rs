@@ -263,10 +263,18 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
     enough(dir, package.saturating_add(each.saturating_mul(layers)))
 }
 
-/// Checks that the files of these points, so many times, have room in a directory.
-pub(crate) fn room_for(dir: &Path, points: &[Point], times: u64) -> Result<(), LabError> {
+/// Checks that the files of these points, with those that are copied for them, so many times, have room in a directory.
+pub(crate) fn room_for(
+    dir: &Path,
+    (points, placed): (&[Point], &[Placed]),
+    times: u64,
+) -> Result<(), LabError> {
     let files = packaged(points);
-    let package = files.iter().map(|f| f.size).fold(0, u64::saturating_add);
+    let sizes = files
+        .iter()
+        .map(|f| f.size)
+        .chain(placed.iter().map(copied));
+    let package = sizes.fold(0, u64::saturating_add);
     let kept = kept_files(points);
     let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
     let each = package.saturating_add(kept).saturating_add(largest(points));

@@ -12,12 +12,13 @@ use layermark_layers::{Base, Content, Storage, drop_kernel_caches, spread, workd
 use layermark_model::{
     Cell, Environment, Facts, Machine, Point, SelfTest, Spec, TrialRecord, random,
 };
-use layermark_probe::{Purpose, packaged};
+use layermark_probe::{Placed, Purpose, packaged};
 
 use crate::{
     Catalog, LabError, Stop, check,
     execute::{
         cpu::{Kernel, Meter},
+        failures::is_no_room,
         session::RunningLayer,
         trial::{Attempt, settle},
         trial_request::{Failure, Least, TrialRequest},
@@ -47,13 +48,26 @@ pub struct StepError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether a disk was full, or a quota used up, during a trial.
+    pub no_room: bool,
 }
 
 impl From<LabError> for StepError {
     fn from(e: LabError) -> Self {
         Self {
             hint: e.hint(),
-            message: e.to_string(),
+            ..Self::new(e.to_string())
+        }
+    }
+}
+
+impl StepError {
+    /// An error without a hint.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+            no_room: false,
         }
     }
 }
@@ -134,18 +148,28 @@ impl DrivenHost {
     /// If there is no room, or they cannot be made.
     pub fn package(&mut self, dir: &Path, points: &[Point]) -> Result<String, StepError> {
         self.package = None;
-        let read = points.iter().map(|at| self.read(at));
-        let read: Vec<Point> = read.collect::<Result<_, _>>()?;
-        check::room_for(dir, &read, 1)?;
+        let files = self.files(points)?;
+        check::room_for(dir, files.of(), 1)?;
+        check::room_for(&self.dir, files.of(), 1)?;
         let name = format!("package-{}", self.sessions);
         self.sessions += 1;
-        let master = self.packaged(&name, points)?;
+        let master = self.packaged(&name, &files)?;
         let work = WorkDir::shared(dir).map_err(LabError::from)?;
         work.package(&master).map_err(LabError::from)?;
         let name = work.named().file_name();
         let name = name.map(|name| name.to_string_lossy().into_owned());
         self.package = Some(work);
         Ok(name.unwrap_or_default())
+    }
+
+    /// Whether the package with this name, which another host has made, is seen in `dir`. Waits a while for it.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be made in `dir`.
+    pub fn sees_package(dir: &Path, name: &str) -> Result<bool, StepError> {
+        let seen = WorkDir::is_seen(dir, name).map_err(LabError::from)?;
+        Ok(seen)
     }
 
     /// Sets layers up afresh, each with the packaged files that its points need. The layers of before are taken down.
@@ -166,12 +190,14 @@ impl DrivenHost {
         let mut made: Option<(&[Point], PathBuf)> = None;
         for (index, (spec, points)) in layers.iter().enumerate() {
             let known = made.take().filter(|(of, _)| of == points);
-            let master = match known {
-                Some((_, master)) => Ok(master),
-                None => self.packaged(&format!("packaged-{session}-{index}"), points),
-            };
-            let has_room = self.has_room(spec, points, sharing);
-            let master = match has_room.and(master) {
+            let is_known = known.is_some();
+            let name = format!("packaged-{session}-{index}");
+            // Room first: what has none is not written.
+            let master = self.files(points).and_then(|files| {
+                self.has_room(spec, &files, sharing, is_known)?;
+                known.map_or_else(|| self.packaged(&name, &files), |(_, master)| Ok(master))
+            });
+            let master = match master {
                 Ok(master) => master,
                 Err(e) => {
                     self.layers.push(None);
@@ -211,8 +237,8 @@ impl DrivenHost {
                 Err(lost) => {
                     self.layers.push(None);
                     Err(StepError {
-                        message: lost.reason,
                         hint: lost.hint,
+                        ..StepError::new(lost.reason)
                     })
                 }
             });
@@ -220,30 +246,42 @@ impl DrivenHost {
         all
     }
 
-    /// Checks that the files of all hosts that share a layer's directory have room in it.
-    fn has_room(&self, spec: &Spec, points: &[Point], sharing: u32) -> Result<(), StepError> {
-        let points = points.iter().map(|at| self.read(at));
-        let points: Vec<Point> = points.collect::<Result<_, _>>()?;
+    /// Checks that the files of all hosts that share a layer's directory have room in it, and the master copy of the
+    /// packaged files in this host's own, unless it is there already.
+    fn has_room(
+        &self,
+        spec: &Spec,
+        files: &PointFiles,
+        sharing: u32,
+        has_master: bool,
+    ) -> Result<(), StepError> {
+        let masters = u64::from(!has_master);
         let storage = self.catalog.describe(spec).map(|info| info.storage);
         match storage {
-            Some(Storage::Directory(dir)) => check::room_for(&dir, &points, sharing.into())?,
-            // The master copy of the packaged files is there too.
-            _ => check::room_for(&self.dir, &points, 2)?,
+            Some(Storage::Directory(dir)) => {
+                check::room_for(&dir, files.of(), sharing.into())?;
+                check::room_for(&self.dir, files.of(), masters)?;
+            }
+            _ => check::room_for(&self.dir, files.of(), 1 + masters)?,
         }
         Ok(())
     }
 
-    /// Makes a master copy of the packaged files of these points.
-    fn packaged(&self, name: &str, points: &[Point]) -> Result<PathBuf, StepError> {
+    /// The files of these points.
+    fn files(&self, points: &[Point]) -> Result<PointFiles, StepError> {
         let points = points.iter().map(|at| self.read(at));
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
-        let env = Environment::new();
-        let placed = check::placed(&points, &env, self.catalog)?;
+        let placed = check::placed(&points, &Environment::new(), self.catalog)?;
+        Ok(PointFiles { points, placed })
+    }
+
+    /// Makes a master copy of packaged files.
+    fn packaged(&self, name: &str, files: &PointFiles) -> Result<PathBuf, StepError> {
         let master = self.work.path().join(name);
         let go_on = || !self.stop.at_once();
         let wrote = std::fs::create_dir(&master).and_then(|()| {
-            packaged::write(&master, &check::packaged(&points), random(), &go_on)?;
-            packaged::place(&master, &placed, &go_on)
+            packaged::write(&master, &check::packaged(&files.points), random(), &go_on)?;
+            packaged::place(&master, &files.placed, &go_on)
         });
         wrote.map_err(|source| {
             let dir = master.clone();
@@ -314,19 +352,23 @@ impl DrivenHost {
     ///
     /// # Errors
     ///
-    /// If no trial is prepared.
+    /// If no trial is prepared, or a disk was full. Any other failure is stored with the trial.
     pub fn finish(&mut self) -> Result<TrialRecord, StepError> {
         let Some((_, attempt, kernel)) = &mut self.trial else {
             return Err(not_prepared());
         };
         let all = self.meter.total([&attempt.used].into_iter(), kernel);
         (attempt.beside, attempt.recent) = (all, all);
-        // A failure is stored with the trial.
-        let _ = self.step(|attempt, up, request, _| {
+        let ended = self.step(|attempt, up, request, _| {
             attempt.end_of_turns(up);
             settle(up, request)?;
             attempt.end(up, request)
         });
+        if let Err(e) = ended
+            && e.no_room
+        {
+            return Err(e);
+        }
         let Some((trial, attempt, _)) = self.trial.take() else {
             return Err(not_prepared());
         };
@@ -361,10 +403,8 @@ impl DrivenHost {
             .layers
             .get_mut(trial.cell.layer)
             .and_then(Option::as_mut);
-        let up = up.ok_or_else(|| StepError {
-            message: format!("its layer {} is not up", trial.cell.layer),
-            hint: None,
-        })?;
+        let not_up = || StepError::new(format!("its layer {} is not up", trial.cell.layer));
+        let up = up.ok_or_else(not_up)?;
         let request = TrialRequest {
             id: trial.seq,
             layer: trial.cell.layer,
@@ -388,21 +428,77 @@ impl DrivenHost {
         }
         match &attempt.made.failure {
             None => Ok(()),
-            Some(Failure::Work { message, hint, .. }) => Err(StepError {
+            Some(Failure::Work {
+                message,
+                hint,
+                errno,
+                ..
+            }) => Err(StepError {
                 message: message.clone(),
                 hint: hint.clone(),
+                no_room: is_no_room(*errno),
             }),
-            Some(failure) => Err(StepError {
-                message: failure.text().into_owned(),
-                hint: None,
-            }),
+            Some(failure) => Err(StepError::new(failure.text())),
         }
     }
 }
 
+/// Points with what they need, and what is copied to `packaged/` for them.
+struct PointFiles {
+    points: Vec<Point>,
+    placed: Vec<Placed>,
+}
+
+impl PointFiles {
+    fn of(&self) -> (&[Point], &[Placed]) {
+        (&self.points, &self.placed)
+    }
+}
+
 fn not_prepared() -> StepError {
-    StepError {
-        message: "no trial is prepared".into(),
-        hint: None,
+    StepError::new("no trial is prepared")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use layermark_model::Plan;
+
+    use super::*;
+
+    /// A small file that is read, and one that no disk has room for.
+    const HUGE: &str = "name = 'p'
+[[work]]
+workload = 'file'
+op = 'read'
+file_size = '64K'
+[[work]]
+workload = 'file'
+op = 'write'
+record = '1M'
+file_size = '16T'
+";
+
+    #[test]
+    fn what_has_no_room_is_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let points = Plan::from_toml(HUGE).unwrap();
+        let points = crate::fleet_points(&points, Catalog::default()).unwrap();
+        let exe = Path::new("/nonexistent");
+        let silence = Duration::from_secs(5);
+        let mut host = DrivenHost::new(home.path(), exe, silence, &Stop::new()).unwrap();
+        let native = (Spec::bare("native"), points);
+        let refused = host.open(&[native], 1).remove(0).unwrap_err();
+        assert!(
+            refused.message.contains("has too little space")
+                && refused.message.contains("T needed"),
+            "{}",
+            refused.message
+        );
+        assert!(refused.hint.unwrap().contains("--scale"));
+        let made = fs::read_dir(host.work.path()).unwrap().flatten();
+        let made: Vec<_> = made.map(|entry| entry.file_name()).collect();
+        assert_eq!(made, [".layermark"]);
     }
 }

@@ -1,10 +1,7 @@
 use std::{io, os::unix::fs::chown, path::PathBuf};
 
 use layermark_model::{Missing, Spec};
-use rustix::{
-    fs::{StatVfsMountFlags, statvfs},
-    mount::{MountFlags, mount_bind, mount_remount},
-};
+use rustix::mount::mount_bind;
 
 use crate::{
     About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
@@ -147,22 +144,8 @@ impl Directories {
         mount_bind(&self.source, &self.at).map_err(|e| self.io("bind a directory to")(e.into()))
     }
 
-    /// The other mount options must be repeated: in a user namespace those of the mount below may
-    /// not be removed.
     fn make_read_only(&self) -> Result<(), LayerError> {
-        let remount = || -> io::Result<()> {
-            let kept = statvfs(&self.at)?.f_flag;
-            let mut flags = MountFlags::BIND | MountFlags::RDONLY;
-            for (has, flag) in [
-                (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-                (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-                (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-            ] {
-                flags.set(flag, kept.contains(has));
-            }
-            Ok(mount_remount(&self.at, flags, c"")?)
-        };
-        remount().map_err(self.io("make read only"))
+        mounts::make_read_only(&self.at).map_err(self.io("make read only"))
     }
 
     fn mount_idmapped(&self) -> Result<(), LayerError> {

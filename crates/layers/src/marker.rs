@@ -28,18 +28,38 @@ pub(crate) fn is_begun(dir: impl AsFd) -> bool {
 
 /// Whether an open file belongs to this user, and no other user may write to it.
 pub(crate) fn is_ours_alone(file: impl AsFd) -> bool {
-    let us = rustix::process::geteuid().as_raw();
-    fstat(file).is_ok_and(|stat| stat.st_uid == us && stat.st_mode & 0o022 == 0)
+    belongs_to(file, us())
+}
+
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether an open file belongs to `user`, and no other user may write to it.
+fn belongs_to(file: impl AsFd, user: u32) -> bool {
+    fstat(file).is_ok_and(|stat| stat.st_uid == user && stat.st_mode & 0o022 == 0)
 }
 
 /// Opens the marker of a work directory of layermark. In a directory where others may write, and in a file of
 /// theirs, it proves nothing.
 pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
+    open_marker_of(dir, us())
+}
+
+/// Like [`open_marker`] for a directory that this user has made on a share: it has our user id, or that of `made`, a
+/// directory that this process has made on the same share. The server may give our files to another user (`root_squash`).
+pub(crate) fn open_marker_on_share(dir: impl AsFd, made: impl AsFd) -> Option<File> {
+    let there = fstat(made).ok()?.st_uid;
+    open_marker_of(&dir, us()).or_else(|| open_marker_of(&dir, there))
+}
+
+/// Opens the marker of a work directory whose files belong to this user alone.
+fn open_marker_of(dir: impl AsFd, user: u32) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
     let stat = fstat(&marker).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
-    if !is_file || !is_ours_alone(&marker) || !is_ours_alone(&dir) {
+    if !is_file || !belongs_to(&marker, user) || !belongs_to(&dir, user) {
         return None;
     }
     let mut text = String::new();

@@ -13,9 +13,12 @@ use std::{
 use layermark_model::{ENCRYPTION, Facts, Mount};
 use layermark_sys::{block, kernel_log::KernelLog};
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statfs, statx},
+    fs::{
+        AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxFlags, openat, openat2,
+        statfs, statvfs, statx,
+    },
     io::Errno,
-    mount::{MountFlags, UnmountFlags},
+    mount::{MountFlags, UnmountFlags, mount_remount},
 };
 
 use crate::{LayerError, devices, fd, foreign::Foreign, mount_table};
@@ -273,6 +276,30 @@ pub(crate) fn mount(
     let options = CString::new(options)?;
     rustix::mount::mount(source, at, fs, flags, Some(options.as_c_str()))?;
     Ok(())
+}
+
+/// Makes a bind mount at `at` read only. The file system itself, and its other mounts, stay as they are.
+///
+/// The other mount options must be repeated: in a user namespace those of the mount below may not be removed. The kernel
+/// keeps those about access times where none is given.
+pub(crate) fn make_read_only(at: &Path) -> io::Result<()> {
+    // Linux 5.10; rustix has only the flag of mount(2).
+    const ST_NOSYMFOLLOW: StatVfsMountFlags = StatVfsMountFlags::from_bits_retain(0x2000);
+    let kept = statvfs(at)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (has, flag) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (ST_NOSYMFOLLOW, MountFlags::NOSYMFOLLOW),
+    ] {
+        flags.set(flag, kept.contains(has));
+    }
+    mount_remount(at, flags, c"")?;
+    if statvfs(at)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Ok(());
+    }
+    Err(io::Error::other("it can be written to all the same"))
 }
 
 /// Detaches every mount at `at`, even when files are open in it. No error if nothing is mounted.

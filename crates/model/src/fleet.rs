@@ -28,7 +28,8 @@ pub struct FleetOfRun {
     pub work: Vec<[Option<u64>; 2]>,
     /// Number of groups that are complete. A group has all rounds of one point in one block.
     pub groups: u64,
-    /// How many times the fleet was started.
+    /// How many times the layers of all hosts were set up: at each start, and when the host was lost that had made the
+    /// package of all.
     pub sessions: u32,
 }
 

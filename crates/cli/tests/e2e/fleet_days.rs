@@ -251,42 +251,83 @@ fn a_killed_coordinator_goes_on_where_it_was() {
     assert_eq!(shared(&json, 0)[18..], [(6, 1), (6, 2)]);
 }
 
-/// Its own disk has no room at the start, or from some moment on.
-#[test]
-fn a_full_disk_of_one_host_is_a_result() {
-    // Checked before anything is written there.
-    let (fill, says) = (
-        "head -c 15M /dev/zero >$W/b/filler;",
-        "has too little space",
-    );
-    let before =
-        format!("mkdir -p $W/a $W/b $W/c $W/share; mount -t tmpfs -o size=16m none $W/b; {fill}");
-    let plan = PLAN.replace("64K", "4M");
-    let lm = Lm::new().file("plan.toml", plan);
+/// Three hosts whose own directories are `$W/a`, `$W/b` and `$W/c`.
+fn in_own_dirs(lm: Lm, blocks: &str) -> Lm {
     let (work, path) = (lm.work(), |p: &Path| p.to_str().expect("UTF-8").to_owned());
-    let lm = lm
-        .args(["fleet", "run", "plan.toml", "--launcher", HERE])
-        .args(["--hosts", "a,b,c", "--blocks", "4", "--json"])
+    lm.args(["fleet", "run", "plan.toml", "--launcher", HERE])
+        .args(["--hosts", "a,b,c", "--blocks", blocks, "--json"])
         .args(["--dir", &path(&work.join("{host}"))])
         .args(["--share", &path(&work.join("share"))])
-        .around(&before, "rm -f $W/b/filler");
-    let Some(lm) = lm else { return };
-    let said = lm.run().code(0);
-    let json = said.json();
+}
+
+/// The second host is as it says, and the others have all of their rounds.
+fn only_the_second_failed(json: &Value, says: &[&str]) {
     let told = format!("{}{:#}", json["hosts"][1]["text"], json["run"]["rounds"]);
-    assert!(told.contains(says), "{says}: {told}");
-    // The others have all of their rounds.
+    assert!(
+        says.iter().all(|says| told.contains(says)),
+        "{says:?}: {told}"
+    );
     let rounds = json["run"]["rounds"].as_array().expect("rounds");
     let turns = rounds
         .iter()
         .flat_map(|r| r["turns"].as_array().expect("turns"));
     let bad = turns.filter(|t| !t["error"].is_null() && t["host"] != 1);
     assert_eq!(bad.count(), 0, "{json:#}");
+}
+
+/// Checked before anything is written there.
+#[test]
+fn a_full_disk_of_one_host_is_a_result() {
+    let fill = "head -c 15M /dev/zero >$W/b/filler;";
+    let before =
+        format!("mkdir -p $W/a $W/b $W/c $W/share; mount -t tmpfs -o size=16m none $W/b; {fill}");
+    let lm = Lm::new().file("plan.toml", PLAN.replace("64K", "4M"));
+    let lm = in_own_dirs(lm, "4").around(&before, "rm -f $W/b/filler");
+    let Some(lm) = lm else { return };
+    let json = lm.run().code(0).json();
+    only_the_second_failed(&json, &["has too little space"]);
     let two = shared(&json, 0)
         .iter()
         .filter(|(_, hosts)| *hosts >= 2)
         .count();
     assert!(two >= 4, "{json:#}");
+}
+
+/// Shell text: after some rounds, takes all the space there is on the disk of `b`, and what is freed there.
+const FILL_LATER: &str = "(exec </dev/null >/dev/null 2>&1; until [ -e $W/stop ] || $L history --json | grep -q '\"trials\": *[1-9][0-9]'; do sleep 0.1; done; \
+    until cat /dev/zero >>$W/b/filler; [ -e $W/stop ]; do sleep 0.05; done) & filler=$!;";
+
+#[test]
+fn a_disk_of_one_host_that_becomes_full_is_a_result() {
+    let before = format!(
+        "mkdir -p $W/a $W/b $W/c $W/share; mount -t tmpfs -o size=64m none $W/b; {FILL_LATER}"
+    );
+    let after = ": >$W/stop; wait $filler; rm -f $W/b/filler $W/stop; ls -A $W/b >left";
+    let lm = Lm::new().file("plan.toml", PLAN.replace("64K", "4M"));
+    let Some(lm) = in_own_dirs(lm, "8").around(&before, after) else {
+        return;
+    };
+    let said = lm.run().code(0);
+    let json = said.json();
+    assert_eq!(json["hosts"][1]["lost"], true, "{:#}", json["hosts"]);
+    let text = json["hosts"][1]["text"].as_str().expect("text");
+    let dir = said.dir.path().join("work/b");
+    for says in [
+        "its own disk has no room: ",
+        "No space left on device",
+        dir.to_str().expect("UTF-8"),
+    ] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    only_the_second_failed(&json, &[]);
+    // It had measured before, and the others have all of their blocks.
+    let rounds = shared(&json, 0);
+    assert!(rounds.contains(&(0, 3)), "{rounds:?}");
+    let has = |round| rounds.contains(&round);
+    assert!((0..8).all(|b| has((b, 1)) && has((b, 2))), "{rounds:?}");
+    let left = fs::read_to_string(said.dir.path().join("left")).expect("what is left");
+    assert_eq!(left, "");
+    nothing_left(&said.dir.path().join("work/share"));
 }
 
 /// Stops one thread of a process, and holds it until its own input ends.

@@ -30,6 +30,7 @@ mod files_made;
 mod first_times;
 mod fleet;
 mod fleet_days;
+mod fleet_package;
 mod forecast;
 mod format5;
 mod ftp;

@@ -7,10 +7,19 @@ use super::{GOING_ON, OnStorm, Storm, StormEvent};
 use crate::{
     check::{facts_of, in_ms, layers, open_order, opened, with_all, with_hint},
     coordinator::Fleet,
-    protocol::{Answer, LayerOrder, Opened, Order, PackageOrder},
+    protocol::{Answer, LayerOrder, LookOrder, Opened, Order, PackageOrder},
 };
 
 const PACKAGING: &str = "the package of all hosts was made";
+const LOOKING: &str = "the package of all hosts was looked for";
+/// How many hosts make a package that too few others see: each time, those wait for ten seconds.
+const TRIES: usize = 8;
+
+/// A package, and the hosts that see it. The first one has made it.
+struct Package {
+    name: String,
+    seen_by: Vec<usize>,
+}
 
 impl Storm<'_> {
     /// Sets up the layers of all hosts: the own directory, the share, and the share with the packaged files of all hosts if
@@ -30,8 +39,12 @@ impl Storm<'_> {
         }
         let limits = (fleet.hosts.len(), request.silence);
         let order = open_order(&request.dir, layers, &request.points, limits);
-        for (host, opened) in opened(fleet, &order) {
-            let mut shares = opened.layers.iter().skip(1);
+        let opened = opened(fleet, &order);
+        // If it is lost now, its package may be gone. That is no fault of the others, which are set up once more.
+        let is_gone = self.lacks_package(fleet);
+        for (host, opened) in opened {
+            let looked = if is_gone { 1 } else { opened.layers.len() };
+            let mut shares = opened.layers.iter().skip(1).take(looked);
             let failed = shares.find_map(|share| share.failed.clone());
             if let Some((why, hint)) = failed {
                 fleet.lose(host, "the share was set up", &with_hint(why, hint));
@@ -49,37 +62,103 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// Lets a host put the packaged files of all hosts on the share, another one if it cannot. Returns the name of the work
-    /// directory that has them; `None` if no point has any, or no host is left.
+    /// Whether the host that has made the package of all hosts was lost, and its files with it.
+    pub(super) fn lacks_package(&self, fleet: &Fleet) -> bool {
+        self.packager.is_some_and(|host| !fleet.hosts[host].is_up())
+    }
+
+    /// Lets a host put the packaged files of all hosts on the share, another one if it cannot, or if most hosts do not see
+    /// them: it may have another directory at that path. Hosts that do not see those of most are lost. Returns the name
+    /// of the work directory that has them; `None` if no point has any, or no host is left.
     fn package(&mut self, fleet: &mut Fleet) -> Option<String> {
         self.packager = None;
-        let request = self.request;
-        let points = request.points.iter().filter(|at| has_one_package(at));
-        let points: Vec<Point> = points.cloned().collect();
+        let points = self.request.points.iter();
+        let points: Vec<Point> = points.filter(|at| has_one_package(at)).cloned().collect();
         if points.is_empty() {
             return None;
         }
-        let order = Order::Package(Box::new(PackageOrder {
-            dir: request.dir.clone(),
-            share: request.share.clone(),
-            points,
-            silence_ms: in_ms(request.silence),
-        }));
+        let mut made: Vec<Package> = Vec::new();
+        let most_seen =
+            |made: &[Package]| made.iter().map(|of| of.seen_by.len()).max().unwrap_or(0);
         for host in fleet.up() {
-            let answered = fleet.order(&[host], PACKAGING, &order).pop();
-            match answered.map(|answered| answered.answer) {
-                Some(Answer::Packaged { name }) => {
-                    self.packager = Some(host);
-                    return Some(name);
-                }
-                Some(Answer::Failed { message, hint }) => {
-                    fleet.lose(host, PACKAGING, &with_hint(message, hint));
-                }
-                Some(_) => fleet.lose(host, PACKAGING, "it answered something else"),
-                None => {}
+            let knows = |of: &Package| of.seen_by.contains(&host);
+            if !fleet.hosts[host].is_up() || made.iter().any(knows) {
+                continue;
+            }
+            let Some(name) = self.made_by(fleet, host, &points) else {
+                continue;
+            };
+            let seen_by = self.seen_by(fleet, host, &name);
+            made.push(Package { name, seen_by });
+            // Hosts that see none of them may have a directory of their own, and those that have gone do not count.
+            made.retain(|of| fleet.hosts[of.seen_by[0]].is_up());
+            let up = fleet.up().into_iter();
+            let others = up.filter(|host| !made.iter().any(|of| of.seen_by.contains(host)));
+            if most_seen(&made) >= others.count() || made.len() >= TRIES {
+                break;
             }
         }
+        let most = most_seen(&made);
+        let chosen = made.into_iter().find(|of| of.seen_by.len() == most)?;
+        let maker = chosen.seen_by[0];
+        self.packager = Some(maker);
+        let share = &self.request.share;
+        let also = match most {
+            1 => String::new(),
+            most => format!(", where {most} hosts see it"),
+        };
+        let why = format!(
+            "it does not see the package that {} has put into {share}{also}: that is another directory here, or its \
+             client remembers for long which names there are; hint: compare what is mounted there: findmnt -T {}",
+            fleet.hosts[maker].name,
+            shell_words::quote(share)
+        );
+        for host in fleet.up() {
+            if !chosen.seen_by.contains(&host) {
+                fleet.lose(host, LOOKING, &why);
+            }
+        }
+        Some(chosen.name)
+    }
+
+    /// Lets this host make the package. It is lost if it cannot.
+    fn made_by(&self, fleet: &mut Fleet, host: usize, points: &[Point]) -> Option<String> {
+        let order = Order::Package(Box::new(PackageOrder {
+            dir: self.request.dir.clone(),
+            share: self.request.share.clone(),
+            points: points.to_vec(),
+            silence_ms: in_ms(self.request.silence),
+        }));
+        match fleet.order(&[host], PACKAGING, &order).pop()?.answer {
+            Answer::Packaged { name } => return Some(name),
+            Answer::Failed { message, hint, .. } => {
+                fleet.lose(host, PACKAGING, &with_hint(message, hint));
+            }
+            _ => fleet.lose(host, PACKAGING, "it answered something else"),
+        }
         None
+    }
+
+    /// The hosts that see the package of `maker`, which comes first. Those that cannot look are lost.
+    fn seen_by(&self, fleet: &mut Fleet, maker: usize, name: &str) -> Vec<usize> {
+        let order = Order::Look(Box::new(LookOrder {
+            share: self.request.share.clone(),
+            name: name.to_owned(),
+        }));
+        let others: Vec<usize> = fleet.up().into_iter().filter(|at| *at != maker).collect();
+        let mut seen_by = vec![maker];
+        for answered in fleet.order(&others, LOOKING, &order) {
+            let host = answered.host;
+            match answered.answer {
+                Answer::Looked { seen: true } => seen_by.push(host),
+                Answer::Looked { seen: false } => {}
+                Answer::Failed { message, hint, .. } => {
+                    fleet.lose(host, LOOKING, &with_hint(message, hint));
+                }
+                _ => fleet.lose(host, LOOKING, "it answered something else"),
+            }
+        }
+        seen_by
     }
 
     /// How a host differs from what it was before the run went on. `Err`: it is another machine, whose times would be

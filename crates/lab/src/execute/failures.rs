@@ -14,6 +14,11 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
+/// Whether an error says that a disk is full or a quota used up.
+pub(crate) fn is_no_room(errno: Option<i32>) -> bool {
+    matches!(errno, Some(ENOSPC | EDQUOT))
+}
+
 impl Lab<'_> {
     /// Does something about a failed trial.
     pub(crate) fn handle(
@@ -24,10 +29,7 @@ impl Lab<'_> {
     ) -> Result<(), LabError> {
         let text = failure.text().into_owned();
         match failure {
-            Failure::Work {
-                errno: Some(ENOSPC | EDQUOT),
-                ..
-            } => self.full(layer, point, text),
+            Failure::Work { errno, .. } if is_no_room(errno) => self.full(layer, point, text),
             Failure::Work {
                 errno: Some(EIO), ..
             } if self.progress.run.points[point].meaning.changes => {

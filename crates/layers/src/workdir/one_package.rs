@@ -31,6 +31,18 @@ impl WorkDir {
         });
         copied.map_err(LayerError::io("dir", "copy packaged files to", &to))
     }
+
+    /// Whether the work directory with this name, which another host has made, is seen in `parent`. Waits a while for it.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be made in `parent`.
+    pub fn is_seen(parent: &Path, name: &str) -> Result<bool, LayerError> {
+        let own = Self::shared(parent)?;
+        served::ask(parent, || {
+            Ok(seen(&open_now(parent)?, OsStr::new(name), &own).is_some())
+        })
+    }
 }
 
 /// The `packaged/` of another work directory, mounted in a work directory of ours.
@@ -47,7 +59,7 @@ impl OnePackage {
 
     fn mount_now(work: &WorkDir, parent: &Path, name: &str) -> Result<Self, LayerError> {
         let above = open_now(parent)?;
-        let Some(dir) = seen(&above, OsStr::new(name)) else {
+        let Some(dir) = seen(&above, OsStr::new(name), work) else {
             return Err(bad(parent)(unseen(name)));
         };
         let at = work.path().join(PACKAGED);
@@ -69,7 +81,14 @@ impl OnePackage {
             }
         };
         mount().map_err(LayerError::io("dir", "mount the package at", &at))?;
-        Ok(Self { at })
+        let package = Self { at };
+        // A program that is launched from it must not change the files of all hosts.
+        if let Err(source) = mounts::make_read_only(&package.at) {
+            let what = format!("make the package read only: {}", package.at.display());
+            let _ = package.close();
+            return Err(LayerError::Sandbox { what, source });
+        }
+        Ok(package)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -13,7 +13,8 @@ use rustix::fs::{OFlags, fstat};
 
 use super::{Parent, WorkDir, bad, open_now};
 use crate::{
-    LayerError, marker::open_marker, mounts, sandbox, sandbox::Privilege, served, view::View,
+    LayerError, marker::open_marker_on_share, mounts, sandbox, sandbox::Privilege, served,
+    view::View,
 };
 
 /// How long the other client may remember that there is no such name.
@@ -39,7 +40,7 @@ impl OtherPath {
     fn of_now(work: &WorkDir, other: &Path) -> Result<Self, LayerError> {
         let parent = open_now(other)?;
         let name = work.dir.name();
-        let Some(dir) = seen(&parent, name) else {
+        let Some(dir) = seen(&parent, name, work) else {
             return Err(bad(other)(unseen(&work.named.to_string_lossy())));
         };
         let one_client = is_one_file_system(&dir, work).map_err(|e| bad(other)(e.to_string()))?;
@@ -93,12 +94,16 @@ pub(super) fn unseen(work: &str) -> String {
     )
 }
 
-/// Opens the work directory of this name when it is seen, and its marker shows that it is ours.
-pub(super) fn seen(parent: &Parent, name: &OsStr) -> Option<OwnedFd> {
+/// Opens the work directory of this name when it is seen, and its marker shows that it is ours. `work` shows who owns our
+/// files there.
+pub(super) fn seen(parent: &Parent, name: &OsStr, work: &WorkDir) -> Option<OwnedFd> {
     let end = Instant::now() + UNSEEN;
     loop {
         let dir = mounts::open_unmounted(&parent.dir, name, OFlags::RDONLY);
-        if let Some(dir) = dir.ok().filter(|dir| open_marker(dir).is_some()) {
+        if let Some(dir) = dir
+            .ok()
+            .filter(|dir| open_marker_on_share(dir, work).is_some())
+        {
             return Some(dir);
         }
         if Instant::now() >= end {
