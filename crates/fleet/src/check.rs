@@ -14,7 +14,7 @@ use layermark_model::{
 
 use crate::{
     coordinator::{ClockTrips, Fleet},
-    protocol::{Answer, LayerOrder, OpenOrder, Opened, Order},
+    protocol::{Answer, LayerOrder, OpenOrder, Opened, Order, with_hint},
     round::RoundWork,
 };
 
@@ -153,12 +153,6 @@ pub(crate) fn open_order(
 /// A time in milliseconds, as orders have it.
 pub(crate) fn in_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A reason with what to do about it.
-pub(crate) fn with_hint(why: String, hint: Option<String>) -> String {
-    let hint = hint.map(|hint| format!("; hint: {hint}"));
-    why + &hint.unwrap_or_default()
 }
 
 /// What the hosts have set up. Those that could not set up their own directory are lost.

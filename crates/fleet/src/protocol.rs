@@ -207,6 +207,12 @@ pub struct OpenedLayer {
     pub setup_s: f64,
 }
 
+/// A host's reason with what to do about it.
+pub(crate) fn with_hint(why: String, hint: Option<String>) -> String {
+    let hint = hint.map(|hint| format!("; hint: {hint}"));
+    why + &hint.unwrap_or_default()
+}
+
 /// Puts the host's name into a text.
 pub fn with_host(text: &str, host: &str) -> String {
     text.replace("{host}", host)

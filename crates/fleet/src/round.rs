@@ -5,9 +5,8 @@ use std::time::Instant;
 use layermark_model::{Cell, FleetPlace, FleetTurn, Point, TrialRecord};
 
 use crate::{
-    check::with_hint,
     coordinator::Fleet,
-    protocol::{Answer, Order, PrepareOrder},
+    protocol::{Answer, Order, PrepareOrder, with_hint},
 };
 
 /// Steps, in words: what was done when a host was lost.

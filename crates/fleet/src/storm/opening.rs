@@ -5,9 +5,9 @@ use layermark_model::{Facts, FleetPlace, Machine, ONE_PACKAGE, Point};
 
 use super::{GOING_ON, OnStorm, Storm, StormEvent};
 use crate::{
-    check::{facts_of, in_ms, layers, open_order, opened, with_all, with_hint},
+    check::{facts_of, in_ms, layers, open_order, opened, with_all},
     coordinator::Fleet,
-    protocol::{Answer, LayerOrder, LookOrder, Opened, Order, PackageOrder},
+    protocol::{Answer, LayerOrder, LookOrder, Opened, Order, PackageOrder, with_hint},
 };
 
 const PACKAGING: &str = "the package of all hosts was made";
