@@ -18,45 +18,27 @@ use super::Used;
 /// The kernel's own threads. During a trial they mostly do our write-back.
 #[derive(Debug, Default)]
 struct KernelThreads {
-    /// Held open: reading again from the start takes one call instead of five.
-    files: Vec<(u32, Times)>,
+    /// No files of theirs are held open: a machine with many CPUs has thousands of such threads.
+    pids: Vec<u32>,
+    /// Whether the kernel keeps `schedstat`.
+    counted: bool,
     listed: Option<Instant>,
 }
 
-/// Where the CPU time of a process is read.
-#[derive(Debug)]
-enum Times {
-    /// `schedstat`, in nanoseconds, which costs a fifth of `stat`.
-    Schedstat(File),
-    /// `stat`, in ticks: where the kernel has no `schedstat`, or keeps it at zero.
-    Stat(File),
+/// Whether the kernel keeps `schedstat`.
+fn is_counted() -> bool {
+    Schedstat::of(Path::new("/proc/self")).is_some_and(|own| own.is_counted())
 }
 
-impl Times {
-    /// Whether the kernel keeps `schedstat`.
-    fn is_counted() -> bool {
-        Schedstat::of(Path::new("/proc/self")).is_some_and(|own| own.is_counted())
+/// CPU time of a process, ns; `None` once it has ended. `counted`: from `schedstat`, in nanoseconds, which costs a fifth of
+/// `stat`; otherwise in ticks.
+fn cpu_time_ns(pid: u32, counted: bool) -> Option<u64> {
+    if counted {
+        return Schedstat::of(Path::new(&format!("/proc/{pid}"))).map(|s| s.run_ns);
     }
-
-    fn open(pid: u32, counted: bool) -> Option<Self> {
-        if counted {
-            let file = File::open(format!("/proc/{pid}/schedstat")).ok()?;
-            return Some(Self::Schedstat(file));
-        }
-        Some(Self::Stat(File::open(format!("/proc/{pid}/stat")).ok()?))
-    }
-
-    /// CPU time, ns; `None` once the process has ended.
-    fn ns(&self) -> Option<u64> {
-        match self {
-            Self::Schedstat(file) => Schedstat::read(file).map(|s| s.run_ns),
-            Self::Stat(file) => {
-                let stat = Stat::read(file)?;
-                let ticks = stat.user_ticks + stat.kernel_ticks;
-                Some(ticks * 1_000_000_000 / clock_ticks_per_second())
-            }
-        }
-    }
+    let stat = Stat::of(pid)?;
+    let ticks = stat.user_ticks + stat.kernel_ticks;
+    Some(ticks * 1_000_000_000 / clock_ticks_per_second())
 }
 
 /// The list of kernel threads is renewed after this time. Few start or end within it.
@@ -70,17 +52,17 @@ impl KernelThreads {
             return;
         }
         self.listed = Some(Instant::now());
-        let counted = Times::is_counted();
+        self.counted = is_counted();
         // kthreadd is process 2 and the parent of all others.
-        self.files = process::all()
+        self.pids = process::all()
             .filter(|pid| *pid == 2 || Stat::of(*pid).is_some_and(|s| s.parent == 2))
-            .filter_map(|pid| Some((pid, Times::open(pid, counted)?)))
             .collect();
     }
 
     /// Reads the CPU time of each thread.
     fn look(&self) -> Kernel {
-        Kernel(self.files.iter().map(|(_, time)| time.ns()).collect())
+        let each = self.pids.iter();
+        Kernel(each.map(|pid| cpu_time_ns(*pid, self.counted)).collect())
     }
 }
 
@@ -247,16 +229,15 @@ mod tests {
         let seen = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
         assert_eq!(meter.kernel().0.is_empty(), !seen);
         let own = std::process::id();
-        let as_stat = Times::Stat(File::open(format!("/proc/{own}/stat")).unwrap());
-        let counted = Times::is_counted();
-        for time in [Times::open(own, counted).unwrap(), as_stat] {
-            let (first, again) = (time.ns().unwrap(), time.ns().unwrap());
-            assert!(again >= first, "{time:?}: {again} after {first}");
+        for counted in [is_counted(), false] {
+            let [first, again] = [(); 2].map(|()| cpu_time_ns(own, counted).unwrap());
+            assert!(again >= first, "{counted}: {again} after {first}");
         }
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let gone = Times::open(child.id(), counted).unwrap();
         child.wait().unwrap();
-        assert_eq!(gone.ns(), None, "its process has ended");
+        for counted in [true, false] {
+            assert_eq!(cpu_time_ns(child.id(), counted), None, "it has ended");
+        }
         assert!(before.machine.cpus > 0 && before.machine.busy > 0 && before.lab_ns > 0);
         let helped = CpuTime {
             ns: 5,
