@@ -311,7 +311,7 @@ fn history_lists_runs_and_report_finds_them_again() {
     said.then()
         .args(["report"])
         .run()
-        .fails(2, &["no run `last`", "layermark history"]);
+        .fails(2, &["no run `last`", "hint: measure one: layermark run"]);
     let second = Lm::stored(&["scripted", "scripted-later"]);
     let runs = history(second.dir.path());
     let id = runs[1]["run"].as_str().unwrap().to_owned();
