@@ -381,6 +381,22 @@ impl Process {
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
+
+    /// Whether it has ended by a signal that a fault of its own raises.
+    pub(crate) fn crashed(&mut self) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let ended = self.child.try_wait().ok().flatten();
+        let own = [
+            Signal::ABORT,
+            Signal::BUS,
+            Signal::FPE,
+            Signal::ILL,
+            Signal::SEGV,
+        ];
+        ended
+            .and_then(|status| status.signal())
+            .is_some_and(|signal| own.iter().any(|of| of.as_raw() == signal))
+    }
 }
 
 impl Control for Process {

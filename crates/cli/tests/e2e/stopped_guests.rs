@@ -23,8 +23,8 @@ enum When {
     Trials(u64),
 }
 
-/// Stops all processes of this name that a run has started. Whether there were any.
-fn stop(run: u32, name: &str) -> bool {
+/// Sends a signal to all processes of this name that a run has started. Whether there were any.
+fn send(signal: Signal, run: u32, name: &str) -> bool {
     let tree = machine::tree(run);
     let is_it = |p: &&machine::Proc| {
         // A server's name has its directory behind it.
@@ -37,7 +37,7 @@ fn stop(run: u32, name: &str) -> bool {
         .collect();
     for pid in &pids {
         let pid = Pid::from_raw(*pid).expect("a process");
-        let _ = kill_process(pid, Signal::STOP);
+        let _ = kill_process(pid, signal);
     }
     !pids.is_empty()
 }
@@ -66,7 +66,7 @@ fn stopped(layer: &str, name: &str, when: When, cache: &str) -> Option<Said> {
     let mut found = false;
     wait_for("its process", || {
         let over = child.try_wait().expect("wait").is_some();
-        found = !over && due() && stop(run, name);
+        found = !over && due() && send(Signal::STOP, run, name);
         (found || over).then_some(())
     });
     let at = Instant::now();
@@ -138,5 +138,44 @@ fn a_guest_whose_server_is_stopped_between_cold_trials_is_given_up() {
     each(
         ("vm:share=virtiofs", "virtiofsd", When::Trials(4), "cold"),
         ("vm:share=virtiofs", "virtiofsd", When::Trials(7), "cold"),
+    );
+}
+
+/// QEMU 7.2 fails an assertion in one of some hundreds of boots.
+#[test]
+fn a_guest_whose_qemu_crashes_while_it_boots_is_started_again() {
+    if !is_root() {
+        return skipped("a guest's disk needs root");
+    }
+    let work = [
+        "file",
+        "--file-size",
+        "64K",
+        "--blocks",
+        "1",
+        "--no-control",
+    ];
+    let lm = Lm::new()
+        .args(work)
+        .args(["-l", "vm:disk=virtio-blk", "--json", "--dir"]);
+    let dir = lm.work();
+    let (mut child, dir) = lm.args([dir]).start();
+    let run = child.id();
+    let mut found = false;
+    wait_for("QEMU", || {
+        let over = child.try_wait().expect("wait").is_some();
+        found = !over && send(Signal::ABORT, run, "qemu-system");
+        (found || over).then_some(())
+    });
+    let said = Said::from(common::output(child), dir);
+    if !found {
+        return skipped(&format!("no guest comes up here: {}", said.stderr));
+    }
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let boot = "the second: ";
+    assert!(
+        said.stdout.contains(boot) && said.stdout.contains("killed by signal 6"),
+        "{}",
+        said.stdout
     );
 }
