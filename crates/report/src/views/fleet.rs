@@ -39,10 +39,12 @@ pub fn run(of: &FleetFound) -> Section {
     let lost = lost.map(|h| words::line(&h.name, &h.text));
     let remarks = curves.chain(slow).chain(lost).map(String::from);
     let remarks = remarks.chain(of.unlike.clone());
+    // A point that no round was made of yet has no line.
+    let measured = of.points.iter().filter(|p| !p.steps.is_empty());
     Section {
         name: "fleet".into(),
         title: heading(&of.answer).into(),
-        tables: of.points.iter().map(table).collect(),
+        tables: measured.map(table).collect(),
         remarks: remarks.collect(),
         charts: vec![chart(of)],
         ..Section::default()

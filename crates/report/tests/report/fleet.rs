@@ -254,6 +254,25 @@ fn a_group_that_was_cut_off_counts_as_it_was_made_last() {
     assert_eq!(row(&report, "2 hosts on the share").blocks, 6);
 }
 
+/// A heading stood above nothing.
+#[test]
+fn a_point_that_no_round_was_made_of_has_no_table() {
+    let (mut run, trials) = stored(1.0, 0);
+    let mut next = run.points[0].clone();
+    "next".clone_into(&mut next.label);
+    run.points.push(next);
+    let report = Report::build(&run, &trials);
+    let found = report.fleet.as_ref().expect("a fleet's");
+    assert_eq!(found.points.len(), 2);
+    let mut page = Vec::new();
+    let html = render::ALL.iter().find(|f| f.id() == "html");
+    html.expect("a page")
+        .write(&report, &mut page)
+        .expect("written");
+    let page = String::from_utf8(page).expect("UTF-8");
+    assert_eq!(page.matches("starts within").count(), 1);
+}
+
 #[test]
 fn every_format_has_the_answer() {
     let (run, trials) = stored(1.0, 0);
