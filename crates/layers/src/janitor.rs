@@ -3,7 +3,9 @@
 //! A small child process holds one end of a socket; only layermark holds the other end. When
 //! layermark ends, for whatever reason, the kernel closes that end. Then the child removes the
 //! directories that were announced to it. It receives them as descriptors, because their paths may
-//! lead elsewhere by then.
+//! lead elsewhere by then. It waits until the mount namespace of the run is gone: see [`namespace`].
+
+mod namespace;
 
 use std::{
     collections::BTreeSet,
@@ -146,17 +148,33 @@ fn tell(
     dir: Option<BorrowedFd<'_>>,
 ) -> Result<usize, Errno> {
     let both = [parent, dir.unwrap_or(parent)];
-    let descriptors = &both[..=usize::from(dir.is_some())];
+    send(socket, name, &both[..=usize::from(dir.is_some())])
+}
+
+fn send(socket: &OwnedFd, text: &OsStr, with: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(descriptors));
-    let name = [IoSlice::new(name.as_bytes())];
-    sendmsg(socket, &name, &mut control, SendFlags::NOSIGNAL)
+    if !with.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(with));
+    }
+    let text = [IoSlice::new(text.as_bytes())];
+    sendmsg(socket, &text, &mut control, SendFlags::NOSIGNAL)
+}
+
+/// Tells the janitor which mount namespace this process is in now.
+pub(crate) fn entered() {
+    if let Some(socket) = socket().as_ref() {
+        // Without it the janitor begins at once.
+        let _ = namespace::own().map(|name| send(socket, &name, &[]));
+    }
 }
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        *socket() = None;
+        if let Some(socket) = socket().take() {
+            // This process waits for the janitor, and has unmounted what it mounted.
+            let _ = send(&socket, namespace::NONE.as_ref(), &[]);
+        }
         // What does not answer is not removed before it does.
         let limit = if served::is_given_up() {
             LAST_WORD
@@ -183,9 +201,10 @@ impl Drop for Janitor {
 pub fn run(socket: impl AsFd, journal: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
-    let all = listen(socket.as_fd());
+    let (all, namespace) = listen(socket.as_fd());
     // Each is tried at least once.
     let until = Instant::now() + PATIENCE;
+    namespace::wait_for_end(&namespace, until);
     for mut told in all {
         match told.remove(until) {
             // Where there is no journal, nothing has to be removed from it.
@@ -204,18 +223,32 @@ struct Told {
     dir: Option<OwnedFd>,
 }
 
-fn listen(socket: BorrowedFd<'_>) -> Vec<Told> {
+/// A message of layermark.
+enum Message {
+    Dir(Told),
+    /// The mount namespace of the run.
+    Namespace(OsString),
+}
+
+/// All directories, and the mount namespace of the run.
+fn listen(socket: BorrowedFd<'_>) -> (Vec<Told>, OsString) {
     let mut all: Vec<Told> = Vec::new();
-    while let Some(told) = hear(socket) {
-        // Announced first without its descriptor, then with it.
-        all.retain(|earlier| earlier.dir.is_some() || earlier.name != told.name);
-        all.push(told);
+    let mut namespace = namespace::NONE.into();
+    while let Some(message) = hear(socket) {
+        match message {
+            Message::Namespace(name) => namespace = name,
+            Message::Dir(told) => {
+                // Announced first without its descriptor, then with it.
+                all.retain(|earlier| earlier.dir.is_some() || earlier.name != told.name);
+                all.push(told);
+            }
+        }
     }
-    all
+    (all, namespace)
 }
 
 /// The next message; `None` at the end, or when it is not a message of layermark.
-fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
+fn hear(socket: BorrowedFd<'_>) -> Option<Message> {
     let mut name = vec![0; LONGEST + 1];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -236,8 +269,11 @@ fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
     let name = OsString::from_vec(name);
     let plain = Path::new(&name).file_name() == Some(&name) && name.len() <= LONGEST;
     let mut descriptors = descriptors.into_iter();
-    let (parent, dir) = (descriptors.next()?, descriptors.next());
-    plain.then_some(Told { parent, name, dir })
+    let Some(parent) = descriptors.next() else {
+        return namespace::is_name(&name).then_some(Message::Namespace(name));
+    };
+    let dir = descriptors.next();
+    plain.then_some(Message::Dir(Told { parent, name, dir }))
 }
 
 impl Told {

@@ -10,7 +10,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-use crate::LayerError;
+use crate::{LayerError, janitor};
 
 /// Which mounts the run may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub fn enter() -> Result<Privilege, LayerError> {
                 what: what.into(),
                 source,
             })?;
+            janitor::entered();
             match kind {
                 NamespaceKind::Mount if is_root() => Privilege::Root,
                 NamespaceKind::Mount | NamespaceKind::User => Privilege::UserNamespace,

@@ -206,7 +206,9 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let file = fs::read_to_string(entry.path().join("loop/backing_file"));
         let file = file.unwrap_or_default();
-        if file.contains(&text) || views.iter().any(|v| file.contains(v.as_str())) {
+        // A mount that was taken away with what is mounted below it is seen by no process, and has no path before it.
+        let is_lost = file.starts_with("/image-");
+        if is_lost || file.contains(&text) || views.iter().any(|v| file.contains(v.as_str())) {
             found.push(format!("{}: {}", entry.path().display(), file.trim()));
         }
     }
