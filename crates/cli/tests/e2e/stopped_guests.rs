@@ -141,7 +141,7 @@ fn a_guest_whose_server_is_stopped_between_cold_trials_is_given_up() {
     );
 }
 
-/// QEMU 7.2 fails an assertion in one of some hundreds of boots.
+/// QEMU 7.2 was seen to fail an assertion.
 #[test]
 fn a_guest_whose_qemu_crashes_while_it_boots_is_started_again() {
     if !is_root() {

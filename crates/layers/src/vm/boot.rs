@@ -246,8 +246,8 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     Ok(guest)
 }
 
-/// Boots a guest, once more if it hangs or QEMU crashes, and reports that with the layer's facts. QEMU 7.2 fails an
-/// assertion about an interrupt's table once in some hundreds of boots.
+/// Boots a guest, once more if it hangs or QEMU crashes, and reports that with the layer's facts. QEMU 7.2 was
+/// seen to fail an assertion about a table of interrupts.
 fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, LayerError> {
     match start(boot, image, accel, LIMIT) {
         Err(failed) if failed.again => {
