@@ -125,9 +125,23 @@ def done_before(path, how):
     """Lines of the same program and arguments. A line that was not written to its end is left out."""
     if not os.path.exists(path):
         return []
+    lines = []
     with open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file if line.endswith("}\n")]
+        for line in file:
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                continue
     return [line for line in lines if line.get("how") == how]
+
+
+def add(path, line):
+    """Adds a line, behind one that was not written to its end as well."""
+    with open(path, "a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - 1, 0))
+        begin = b"" if file.read() in (b"", b"\n") else b"\n"
+        file.write(begin + json.dumps(line).encode() + b"\n")
 
 
 def how(args):
@@ -217,8 +231,7 @@ def main():
             continue
         line = {"how": of_this, "unit": unit, "rows": rows, "load": load, "seconds": round(time.monotonic() - since, 1)}
         lines.append(line)
-        with open(args.state, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        add(args.state, line)
     rows = [one for line in lines for one in line["rows"]]
     total, loads = sum(line["seconds"] for line in lines), [line["load"] for line in lines] or [0]
     print(f"{of_this['version']}, sha256 {of_this['sha256'][:12]}: {len(lines)} units in {total:.0f} s, {left} left, {failed} failed")
