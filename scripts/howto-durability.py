@@ -48,7 +48,8 @@ def said(cut, items):
         why = f"{cut['ahead']} of {cut['items']} lines were read late" if late else ""
         why = why or (f"{open_cuts} cuts are not judged" if open_cuts else "")
         return "loses nothing, *not proved*: " + why if why else "keeps all"
-    if cut["most_lost"] == cut["most_of"] and cut["most_of"] > 1:
+    # An early cut takes all of what only the last time is lost of.
+    if cut["most_lost"] == cut["most_of"] > 1 and 2 * cut["most_of"] >= cut["items"]:
         return "loses all"
     if cut["most_lost"] == 1 and not cut["window_ns"]:
         return "loses the last one"

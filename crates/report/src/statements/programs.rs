@@ -52,7 +52,7 @@ pub enum Open<'a> {
 /// How much of what a program acknowledged is lost at most. The largest is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
-    /// All of several items.
+    /// All of several items, by a cut in the second half of them: an early one takes all of what only the last time is lost of.
     All,
     /// Several stretches of items, with others between them that are there.
     Scattered,
@@ -68,7 +68,8 @@ impl Extent {
     /// Of a program that lost something.
     pub fn of(cut: &ProgramCut) -> Self {
         let seen = |order: LossOrder| cut.orders.contains_key(&order);
-        if cut.most_lost > 1 && cut.most_lost == cut.most_of {
+        let late = cut.most_of.saturating_mul(2) >= cut.items;
+        if cut.most_lost > 1 && cut.most_lost == cut.most_of && late {
             Self::All
         } else if seen(LossOrder::Scattered) {
             Self::Scattered
@@ -239,6 +240,22 @@ mod tests {
     }
 
     /// What a layer loses is its own only where the program keeps it natively.
+    /// "All of 600 items" was said of a server that loses a second at most.
+    #[test]
+    fn an_early_cut_that_takes_everything_takes_a_time() {
+        let of = |most_of, items| {
+            let all = ProgramCut {
+                most_lost: most_of,
+                most_of,
+                items,
+                ..cut("native", None, 9)
+            };
+            Extent::of(&all)
+        };
+        assert_eq!(of(600, 1500), Extent::Time);
+        assert_eq!((of(1400, 1500), of(2, 2)), (Extent::All, Extent::All));
+    }
+
     #[test]
     fn a_loss_is_the_layers_only_where_natively_nothing_is_lost() {
         let blame = |all: &[ProgramCut]| answers(all)[0].blame;
