@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use regex::bytes::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,18 @@ pub struct CutProgram {
     pub parallel_checks: bool,
 }
 
+/// The lines that acknowledge an item.
+///
+/// # Errors
+///
+/// What is wrong with the expression.
+pub fn acknowledges(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|e| {
+        let text = e.to_string();
+        text.lines().last().unwrap_or_default().trim().to_owned()
+    })
+}
+
 fn default_time() -> u64 {
     CutProgram::TIME_MS
 }
@@ -71,6 +84,10 @@ impl CutProgram {
             .find(|(_, text)| text.trim().is_empty());
         if let Some((key, text)) = empty {
             return Some((key, text.clone(), "it must not be empty"));
+        }
+        if acknowledges(&self.ack).is_err() {
+            let must = "it must be a regular expression";
+            return Some(("power_cuts.programs.ack", self.ack.clone(), must));
         }
         let in_time = (1..=Self::MOST_TIME_MS).contains(&self.time_ms);
         let must = "it must be between 1 and 600000";
@@ -392,6 +409,23 @@ mod tests {
             fault: true,
             ..ItemCheck::default()
         }
+    }
+
+    /// It was refused after the measurement.
+    #[test]
+    fn an_expression_that_is_none_is_refused_with_the_plan() {
+        let program = |ack: &str| CutProgram {
+            name: "queue".into(),
+            run: "run".into(),
+            check: "check".into(),
+            ack: ack.into(),
+            promises: Promise::Kept,
+            time_ms: 1,
+            parallel_checks: false,
+        };
+        assert_eq!(program(CutProgram::ACK).wrong(), None);
+        let wrong = program("(").wrong().map(|(key, value, _)| (key, value));
+        assert_eq!(wrong, Some(("power_cuts.programs.ack", "(".into())));
     }
 
     #[test]

@@ -7,20 +7,22 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    io,
+    os::fd::{BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use layermark_model::{IT_SAID, protocol::ProgramDid, witness::LONGEST_ITEM};
+use layermark_model::{
+    IT_SAID,
+    protocol::ProgramDid,
+    witness::{LONGEST_ITEM, acknowledges},
+};
 use regex::bytes::Regex;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
     mount::{MountFlags, mount},
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
 };
 
 use super::sync_dir;
@@ -38,37 +40,18 @@ use crate::{
 };
 
 mod check;
+mod output;
+
+use output::{Came, Ends, Output};
 
 pub use check::check;
 
 /// How long the first item is awaited: a server may have to be set up.
 const FIRST: Duration = Duration::from_secs(40);
-/// How long another one is.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a program that has closed its output may take to end.
 const END: Duration = Duration::from_secs(2);
 /// Most bytes without an acknowledgement, and most that a check prints.
 const MOST_OUTPUT: usize = 16 << 20;
-/// Bytes of the longest line that is looked at.
-const LONGEST_LINE: usize = 64 << 10;
-/// Size of the pipe, and bytes read at once: little, so that a program is not far ahead of what is read.
-const PIPE: usize = 4096;
-/// So many lines behind an item: the program may have flushed it since.
-const AHEAD: usize = 10;
-/// Bytes kept of the last line that is no answer.
-const LAST_LINE: usize = 500;
-
-/// The lines that acknowledge an item.
-///
-/// # Errors
-///
-/// What is wrong with the expression.
-pub fn acknowledges(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|e| {
-        let text = e.to_string();
-        text.lines().last().unwrap_or_default().trim().to_owned()
-    })
-}
 
 /// Whether a program is where commands are searched for.
 pub fn is_installed(program: &str) -> bool {
@@ -78,18 +61,10 @@ pub fn is_installed(program: &str) -> bool {
 /// A program at work.
 pub struct Running {
     guard: Guard<Runs>,
-    pipe: File,
+    output: Output,
     ack: Regex,
-    /// What was read and not yet looked at.
-    read: Vec<u8>,
-    /// Where in `read` the next line begins.
-    at: usize,
     /// Bytes since the last acknowledgement.
     silent: usize,
-    /// Whether it has acknowledged anything.
-    begun: bool,
-    /// The last line that acknowledged nothing.
-    said: String,
 }
 
 /// Makes a program's directory, and its name durable as far as the layer lets this be done.
@@ -120,40 +95,33 @@ impl Running {
     pub fn start(dir: &str, run: &str, ack: &str) -> Result<Self, ProbeError> {
         let dir = PathBuf::from(dir);
         let ack = acknowledges(ack).map_err(|why| ProbeError::new(format!("`{ack}`: {why}")))?;
-        let failed = |e: Errno| ProbeError::new(format!("a pipe for the program: {e}"));
-        let (pipe, out) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
-        fcntl_setpipe_size(&pipe, PIPE).map_err(failed)?;
-        let out = Arc::new(Mutex::new(Some(out)));
+        let (output, ends) =
+            Output::new().map_err(|e| ProbeError::new(format!("pipes for the program: {e}")))?;
+        let ends = Arc::new(Mutex::new(Some(ends)));
         let guard = Guard::start(Runs {
             dir,
             command: run.into(),
-            out: Arc::clone(&out),
+            ends: Arc::clone(&ends),
             running: None,
         })?;
-        // The program has its own copy: at its end, the pipe ends.
-        taken(&out);
+        // The program has its own copies: at its end, the pipes end.
+        taken(&ends);
         Ok(Self {
             guard,
-            pipe: pipe.into(),
+            output,
             ack,
-            read: Vec::new(),
-            at: 0,
             silent: 0,
-            begun: false,
-            said: String::new(),
         })
     }
 
-    /// Waits for the next item, or for the end of them, or of its time.
+    /// Waits for the next item, until the program ends or, after the first one, for the time that is `left`.
     pub fn await_item(&mut self, left: Option<Duration>) -> Result<ProgramDid, ProbeError> {
-        let patience = if self.begun { PATIENCE } else { FIRST };
-        let in_time = left.filter(|left| *left < patience);
-        let until = Instant::now() + in_time.unwrap_or(patience);
+        let until = Instant::now() + left.unwrap_or(FIRST);
+        let failed = |e: io::Error| ProbeError::new(format!("the program's output: {e}"));
         loop {
-            if let Some(name) = self.line()? {
-                (self.silent, self.begun) = (0, true);
-                let behind = self.read[self.at..].iter().filter(|b| **b == b'\n');
-                let ahead = behind.count() >= AHEAD;
+            if let Some(name) = self.item()? {
+                self.silent = 0;
+                let ahead = self.output.is_ahead();
                 return Ok(ProgramDid::Item { name, ahead });
             }
             if self.silent > MOST_OUTPUT {
@@ -162,40 +130,36 @@ impl Running {
                     "it printed {mib} MiB without an acknowledgement"
                 )));
             }
-            if !readable(&self.pipe, until)? {
-                if in_time.is_some() {
-                    return Ok(ProgramDid::TimeOver);
+            match self.output.more(until).map_err(failed)? {
+                Came::Bytes(n) => self.silent += n,
+                Came::Nothing if left.is_some() => return Ok(ProgramDid::TimeOver),
+                Came::Nothing => {
+                    let seconds = FIRST.as_secs();
+                    return Ok(ProgramDid::Ended(format!(
+                        "it acknowledged nothing for {seconds} s"
+                    )));
                 }
-                let seconds = patience.as_secs();
-                return Ok(ProgramDid::Ended(format!(
-                    "it acknowledged nothing for {seconds} s"
-                )));
-            }
-            self.read.drain(..std::mem::take(&mut self.at));
-            let n = read_more(&mut self.pipe, &mut self.read)
-                .map_err(|e| ProbeError::new(format!("the program's output: {e}")))?;
-            self.silent += n;
-            if n == 0 {
-                let ended = self.guard.work(END, &mut || {})?;
-                return Ok(ProgramDid::Ended(format!("{ended}{}", it_said(&self.said))));
+                Came::End => {
+                    let ended = self.guard.work(END, &mut || {})?;
+                    self.output.last_errors().map_err(failed)?;
+                    let said = it_said(&self.output.said);
+                    return Ok(ProgramDid::Ended(format!("{ended}{said}")));
+                }
             }
         }
     }
 
     /// The item of the next line that has one, among what was read.
-    fn line(&mut self) -> Result<Option<String>, ProbeError> {
-        while let Some(length) = self.read[self.at..].iter().position(|b| *b == b'\n') {
-            let line = &self.read[self.at..self.at + length];
-            self.at += length + 1;
-            let Some(found) = self.ack.captures(line) else {
-                keep_last(line, &mut self.said);
+    fn item(&mut self) -> Result<Option<String>, ProbeError> {
+        while let Some(line) = self.output.line() {
+            let found = self.ack.captures(&line);
+            let item = found.and_then(|found| found.get(1).or(found.get(0)));
+            // An expression that finds nothing in a line, such as `.*` in an empty one, finds no item.
+            let Some(item) = item.filter(|item| !item.is_empty()) else {
+                self.output.keep(&line);
                 continue;
             };
-            let item = found
-                .get(1)
-                .or(found.get(0))
-                .map_or(&b""[..], |m| m.as_bytes());
-            let item = std::str::from_utf8(item).unwrap_or_default();
+            let item = std::str::from_utf8(item.as_bytes()).unwrap_or_default();
             let printable = !item.is_empty() && !item.contains(char::is_control);
             if !printable || item.len() > LONGEST_ITEM {
                 let wrong = format!(
@@ -207,10 +171,6 @@ impl Running {
             }
             return Ok(Some(item.to_owned()));
         }
-        // A line this long acknowledges nothing.
-        if self.read.len() - self.at > LONGEST_LINE {
-            self.at = self.read.len();
-        }
         Ok(None)
     }
 
@@ -220,38 +180,8 @@ impl Running {
     }
 }
 
-/// Whether there is something to read before `until`.
-fn readable(pipe: &impl AsFd, until: Instant) -> Result<bool, ProbeError> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let mut fds = [PollFd::new(pipe, PollFlags::IN)];
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
-            Ok(n) => return Ok(n > 0),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(ProbeError::new(format!("the program's output: {e}"))),
-        }
-    }
-}
-
-fn taken(out: &Mutex<Option<OwnedFd>>) -> Option<OwnedFd> {
-    out.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-/// Reads what a pipe has. 0: nobody can write to it any more.
-fn read_more(pipe: &mut File, read: &mut Vec<u8>) -> io::Result<usize> {
-    let before = read.len();
-    read.resize(before + PIPE, 0);
-    let n = pipe.read(&mut read[before..]);
-    read.truncate(before + n.as_ref().map_or(0, |n| *n));
-    n
-}
-
-/// Keeps the beginning of a line that is no answer.
-fn keep_last(line: &[u8], said: &mut String) {
-    let text = String::from_utf8_lossy(&line[..line.len().min(LAST_LINE)]);
-    if !text.trim().is_empty() {
-        text.trim().clone_into(said);
-    }
+fn taken<T>(of: &Mutex<Option<T>>) -> Option<T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn it_said(line: &str) -> String {
@@ -275,12 +205,12 @@ fn room(dir: &Path) -> Option<&'static str> {
     Some(at)
 }
 
-/// Starts `sh -c COMMAND` in a directory. Its errors go where its output goes.
+/// Starts `sh -c COMMAND` in a directory. Its output and its errors go where `out` says.
 fn shell(
     dir: &Path,
     command: &str,
     stdin: Option<File>,
-    out: &OwnedFd,
+    [out, err]: [&OwnedFd; 2],
 ) -> Result<Started, ProbeError> {
     let start = || -> io::Result<_> {
         let argv = ["sh", "-c", command].map(str::to_owned);
@@ -291,7 +221,7 @@ fn shell(
             .env("LC_ALL", "C")
             .env("TZ", "UTC")
             .stdout(out.try_clone()?)
-            .stderr(out.try_clone()?);
+            .stderr(err.try_clone()?);
         if let Some(room) = room(dir) {
             program.env("TMPDIR", room);
         }
@@ -307,7 +237,7 @@ fn shell(
 struct Runs {
     dir: PathBuf,
     command: String,
-    out: Arc<Mutex<Option<OwnedFd>>>,
+    ends: Arc<Mutex<Option<Ends>>>,
     running: Option<Started>,
 }
 
@@ -321,13 +251,13 @@ impl Guarded for Runs {
     }
 
     fn release(&mut self) {
-        taken(&self.out);
+        taken(&self.ends);
     }
 
     fn prepare(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
-        let out =
-            taken(&self.out).ok_or_else(|| ProbeError::new("the program was started before"))?;
-        let started = shell(&self.dir, &self.command, None, &out)?;
+        let [out, err] =
+            taken(&self.ends).ok_or_else(|| ProbeError::new("the program was started before"))?;
+        let started = shell(&self.dir, &self.command, None, [&out, &err])?;
         tree.main = Some(started.pid);
         self.running = Some(started);
         Ok(())
@@ -374,8 +304,7 @@ mod tests {
     #[test]
     fn lines_that_acknowledge_are_items_and_others_are_not() {
         let dir = tempfile::tempdir().unwrap();
-        let run =
-            "echo ready; echo ack a; echo ack b and more; echo gone >&2; printf 'ack c'; exit 3";
+        let run = "echo ready; echo ack a; echo ack no >&2; echo ack b and more; printf gone >&2; printf 'ack c'; exit 3";
         let mut running = started(dir.path(), run);
         let (items, why) = all(&mut running);
         // The last line never ended.
@@ -384,6 +313,19 @@ mod tests {
             why.starts_with("it ended with exit code 3") && why.ends_with("gone"),
             "{why}"
         );
+        running.kill().unwrap();
+    }
+
+    /// An empty line left the whole program uncut.
+    #[test]
+    fn each_line_that_is_not_empty_may_be_an_item() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().join("work").to_string_lossy().into_owned();
+        make(&work).unwrap();
+        let mut running = Running::start(&work, "echo; echo a b; echo; echo c", ".*").unwrap();
+        let (items, why) = all(&mut running);
+        assert_eq!(items, ["a b", "c"]);
+        assert_eq!(why, "it ended with exit code 0");
         running.kill().unwrap();
     }
 

@@ -5,9 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use clap::Args;
 use layermark_model::{
     nearest, parse_duration,
-    witness::{CutProgram, Promise},
+    witness::{CutProgram, Promise, acknowledges},
 };
-use layermark_probe::witness::program::acknowledges;
 
 use super::presets;
 use crate::failure::Failure;
@@ -18,7 +17,7 @@ const BOTH: &str = "layermark durability --run 'i=0; while i=$((i+1)); do echo $
 #[derive(Debug, Args)]
 pub struct ProgramArgs {
     /// Cut the power under this command as well: it works in a directory of the layer, alone, and prints `ack ITEM`
-    /// for each item that it has acknowledged; for `sh -c`
+    /// for each item that it has acknowledged, to its standard output; for `sh -c`
     #[arg(
         long,
         value_name = "COMMAND",

@@ -20,7 +20,11 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{MOST_OUTPUT, it_said, keep_last, read_more, readable, shell};
+use super::{
+    MOST_OUTPUT, it_said,
+    output::{keep_last, read_more, ready},
+    shell,
+};
 use crate::{
     ProbeError,
     programs::{
@@ -70,15 +74,15 @@ impl Checks {
         let failed = |e: io::Error| ProbeError::new(format!("the check's output: {e}"));
         let (pipe, out) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
         let input = self.input().map_err(failed)?;
-        let started = shell(&self.dir, &self.command, Some(input), &out)?;
+        let started = shell(&self.dir, &self.command, Some(input), [&out, &out])?;
         drop(out);
         tree.main = Some(started.pid);
         let (mut pipe, mut printed) = (File::from(pipe), Vec::new());
         let until = Instant::now() + CHECK;
         loop {
             // A process that it has left may keep the pipe open.
-            let ended = readable(&started.pidfd, Instant::now())?;
-            let more = readable(&pipe, Instant::now())?;
+            let both = [Some(started.pidfd.as_fd()), Some(pipe.as_fd())];
+            let [ended, more] = ready(both, Instant::now()).map_err(failed)?;
             if ended && !more {
                 break;
             }
