@@ -40,7 +40,8 @@ pub(super) fn drawn(
     moments.retain(|point| (from..to).contains(point));
     moments.insert(to);
     let mut states: Vec<State> = moments.iter().rev().map(|p| (*p, Choice::None)).collect();
-    states.push((to, Choice::All));
+    // Before what acknowledgements there are: with two cuts, one leaves nothing unflushed and the other all of it.
+    states.insert(1, (to, Choice::All));
     let certain = states.len();
     let half = cuts.saturating_sub(certain) / 2;
     moments.clear();

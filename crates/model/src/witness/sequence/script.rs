@@ -67,7 +67,7 @@ fill() {{ head -c "$2" /dev/zero | tr '\0' "$1"; }}
 lost() {{ echo "$1" >&2; echo "lost 1"; exit 1; }}
 case ${{1-}} in
 run)
-  set -e; mkdir a b b/d; fill p 12288 > a/f; fill q 12288 > b/f; sync
+  set -e; mkdir a b b/d; fill p 12288 > a/f; fill q 12288 > b/f; sync a/f b/f b/d a b .; sync
 {run}  echo ack 1 ;;
 check)
 {}
