@@ -289,7 +289,7 @@ fn a_run_that_is_stopped_during_its_sequences_keeps_what_was_cut() {
         let mut liar = all.filter(|c| c["layer"] == "overlay:volatile");
         let liar = liar.next().unwrap_or_else(|| panic!("{key}: {report:#}"));
         assert_eq!(liar["not_begun"], true, "{liar:#}");
-        assert_eq!(liar["uncut"], "not begun before the run ended", "{liar:#}");
+        assert_eq!(liar["uncut"], "not done before the run ended", "{liar:#}");
     };
     of("power_cuts");
     of("sequence_cuts");

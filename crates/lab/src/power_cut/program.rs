@@ -1,7 +1,11 @@
 //! Programs of the user's under power cuts. Each works alone in the layer, so that no flush of another writer covers what
 //! it did not flush itself. Its lines are read outside the layer.
 
-use std::{fs, io, path::Path, time::Instant};
+use std::{
+    fs, io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use layermark_layers::{
     Content, End, Place, Programs, Undo, in_words,
@@ -25,6 +29,9 @@ use crate::{
 
 /// Cuts just after an acknowledgement, before anything that is drawn.
 const AFTER_ACKNOWLEDGEMENTS: usize = 8;
+
+/// How long the probe waits for an item at a time: a probe that says nothing for long is taken for dead.
+const ONE_WAIT: Duration = Duration::from_secs(5);
 
 /// What a program has done before the cuts.
 pub(super) struct ProgramRun {
@@ -149,9 +156,12 @@ impl Cutter<'_> {
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            let left_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+            let left = left.map(|left| left.min(ONE_WAIT));
+            // Less than a millisecond is one: it would be asked again and again.
+            let left_ms =
+                left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
             match self.ask_program(probe, ProgramAsk::Item { left_ms })? {
-                Ok(ProgramDid::TimeOver) => break,
+                Ok(ProgramDid::TimeOver) => {}
                 Ok(ProgramDid::Item { name, ahead }) => {
                     // It was acknowledged before: the mark is never too early.
                     run.marks.push(disk.mark()?);
@@ -272,6 +282,7 @@ impl Cutter<'_> {
         let after: Vec<usize> = after.map(|mark| journal.point(*mark)).collect();
         let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
         let states = states::drawn(seed ^ run.number as u64, cuts, range, after, journal);
+        let mut cut_off = false;
         for states in states.chunks(AT_A_TIME) {
             let acknowledged = |at: usize| {
                 let before = journal.mark(states[at].0);
@@ -296,12 +307,16 @@ impl Cutter<'_> {
             for (at, said) in said.into_iter().enumerate() {
                 let log = &run.log[..acknowledged(at)];
                 match said {
-                    None => {}
+                    None => cut_off = true,
                     Some(Ok(Ok(said))) => run.cut.add(log, &said, run.started_ms),
                     Some(Ok(Err(why))) => run.cut.add_failed(why),
                     Some(Err(why)) => add_unseen(&mut run.cut.unseen, why),
                 }
             }
+        }
+        // A loss is one after however few cuts. Nothing lost in some of them is not what was asked for.
+        if cut_off && !run.cut.lost_items() {
+            not_begun(&mut run.cut);
         }
         run.cut
     }
@@ -333,7 +348,8 @@ impl Cutter<'_> {
     }
 }
 
-/// The run ended before the power was cut under it: its row says nothing else, so that it is made anew.
+/// The run ended before the power was cut under it as often as was asked for: its row says nothing else, so that it is
+/// made anew.
 fn not_begun(cut: &mut ProgramCut) {
     *cut = ProgramCut {
         layer: std::mem::take(&mut cut.layer),

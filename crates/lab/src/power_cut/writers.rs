@@ -200,6 +200,7 @@ impl Cutter<'_> {
             cuts = 0;
         }
         let states = states::drawn(seed, cuts, range, last, journal);
+        let mut cut_off = false;
         for states in states.chunks(AT_A_TIME) {
             let looked = disk.side_by_side(states.len(), |at, stand| {
                 if self.stop.is_ending() {
@@ -212,9 +213,16 @@ impl Cutter<'_> {
                 (looked.is_ok() || !self.stop.is_ending()).then_some(looked)
             });
             for (state, looked) in states.iter().zip(looked) {
-                let Some(looked) = looked else { continue };
+                let Some(looked) = looked else {
+                    cut_off = true;
+                    continue;
+                };
                 add_cut(&mut trials, written, journal.mark(state.0), &looked);
             }
+        }
+        // A loss is one after however few cuts. Nothing lost in some of them is not what was asked for.
+        if cut_off && !trials.iter().any(WitnessTrial::lied) {
+            return self.not_begun().writers;
         }
         // A writer that does not work in this layer says nothing of it.
         trials.retain(|t| t.records > 0 || t.error.is_some());

@@ -12,13 +12,13 @@ mod unseen;
 pub use check::{Asked, check};
 pub use program::{
     AckedItem, CutProgram, ItemCheck, ItemsLost, LONGEST_ITEM, LossOrder, LostItem, MOST_ITEMS,
-    ProgramCut, Promise, judge_items,
+    ProgramCut, Promise, acknowledges, judge_items,
 };
 pub use sequence::SequenceCut;
 pub use unseen::UnseenCuts;
 
 /// Why power cuts have no result that the run ended before.
-pub const NOT_BEGUN: &str = "not begun before the run ended";
+pub const NOT_BEGUN: &str = "not done before the run ended";
 
 /// What every unit of 512 bytes of a record says about the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

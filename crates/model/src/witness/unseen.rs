@@ -18,7 +18,8 @@ pub struct UnseenCuts {
     /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged_why: Option<String>,
-    /// The run ended before its cuts were begun: they are made when it is resumed, but not those of `--server`.
+    /// The run ended before its cuts were begun, or some of them took nothing and the others were not made: all are made when
+    /// it is resumed, but not those of `--server`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_begun: bool,
 }
