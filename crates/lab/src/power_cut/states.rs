@@ -159,12 +159,12 @@ mod tests {
                 states.iter().all(|(point, _)| (5..=43).contains(point)),
                 "{states:?}"
             );
-            // Before anything that is drawn: the end, and the last acknowledgements.
+            // Before anything that is drawn: the end, twice, and the last acknowledgements.
             let certain = [
                 (43, Choice::None),
+                (43, Choice::All),
                 (42, Choice::None),
                 (9, Choice::None),
-                (43, Choice::All),
             ];
             let certain = &certain[..cuts.min(certain.len())];
             assert_eq!(states[..certain.len()], *certain);
