@@ -115,7 +115,7 @@ op = "open-stat"
 files = 20
 
 [power_cuts]
-cuts = 4
+cuts = 5
 records = 3
 also = ["vm:share=nfs", "vm:share=smb"]
 "#;
