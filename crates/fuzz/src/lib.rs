@@ -18,7 +18,7 @@ use layermark_probe::{
 };
 use layermark_recording::{
     Entry, Recording,
-    strace::{self as from_strace, TraceOf},
+    strace::{self as from_strace, OpenFile, TraceOf},
 };
 use layermark_report::{Report, render};
 use layermark_store::Archive;
@@ -206,6 +206,13 @@ pub fn strace(data: &[u8]) {
             root: b"/r".to_vec(),
             cwd: b"/r/d".to_vec(),
             tree,
+            opened: vec![OpenFile {
+                descriptor: 1,
+                same_as: None,
+                path: b"/r/d/a".to_vec(),
+                flags: "O_WRONLY".into(),
+                position: 3,
+            }],
         };
         let Ok(converted) = from_strace::convert(data, &of) else {
             continue;

@@ -192,8 +192,7 @@ pub struct Shape {
 }
 
 impl CallKind {
-    /// Whether it is one of the calls on extended attributes by a file's name. They have no `at` variant, so the name
-    /// is always relative to the recorded directory.
+    /// Whether it is one of the calls on extended attributes by a file's name.
     pub fn is_named_xattr(self) -> bool {
         use CallKind as K;
         matches!(
@@ -209,9 +208,20 @@ impl CallKind {
         )
     }
 
+    /// Whether no variant of it takes a descriptor of a directory, so that its name is always relative to the recorded
+    /// one.
+    pub fn has_no_at(self) -> bool {
+        self.is_named_xattr() || matches!(self, Self::Truncate | Self::Statfs)
+    }
+
     /// Whether it is a call on extended attributes.
     pub fn is_xattr(self) -> bool {
         self.id().ends_with("xattr")
+    }
+
+    /// Whether it reads an attribute.
+    pub fn reads_xattr(self) -> bool {
+        matches!(self, Self::Getxattr | Self::Lgetxattr | Self::Fgetxattr)
     }
 
     /// Whether it lists the names of attributes.
@@ -408,10 +418,11 @@ impl Call {
         }
     }
 
-    /// Whether it makes a file or a directory that was not there.
+    /// Whether it makes a file, a directory or a symbolic link that was not there.
     pub fn makes(&self) -> bool {
         let creates = i64::from(open_flag("O_CREAT") | open_flag("O_TMPFILE"));
-        self.kind == CallKind::Mkdir || self.kind == CallKind::Open && self.a & creates != 0
+        matches!(self.kind, CallKind::Mkdir | CallKind::Symlink)
+            || self.kind == CallKind::Open && self.a & creates != 0
     }
 
     /// Whether it may change the tree.

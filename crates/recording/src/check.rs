@@ -8,6 +8,8 @@ use crate::{
 
 /// Largest value of `mode` of fallocate(2): all of its flags.
 const FALLOCATE: i64 = 0x7f;
+/// Bytes that a symbolic link may take.
+const BLOCK: u64 = 4096;
 /// Flags of renameat2(2): no replacement, exchange.
 const RENAME: i64 = 3;
 /// `AT_SYMLINK_NOFOLLOW`.
@@ -84,13 +86,12 @@ impl Recording {
         if call.kind == CallKind::Statx && call.path.is_none() && call.file.is_none() {
             return Err("it has no name".into());
         }
-        if call.kind.is_named_xattr() && call.dir.is_some() {
+        if call.kind.has_no_at() && call.dir.is_some() {
             return Err("its name is relative to an open directory".into());
         }
         if let (true, Some(name)) = (call.kind.is_xattr(), call.path2) {
             let name = &self.names[name as usize].0;
-            let sets = !call.kind.id().contains("getxattr");
-            if sets && !name.starts_with(b"user.") {
+            if !call.kind.reads_xattr() && !name.starts_with(b"user.") {
                 return Err("it sets an attribute that is not a user's".into());
             }
         }
@@ -98,6 +99,10 @@ impl Recording {
     }
 
     fn check_order(&self, counts: &[u32]) -> Result<(), String> {
+        let waits: u64 = self.calls.iter().map(|call| call.waits.len() as u64).sum();
+        if waits > limits::WAITS {
+            return Err(format!("its calls wait more than {} times", limits::WAITS));
+        }
         for (number, call) in self.calls.iter().enumerate() {
             if call.waits.len() > counts.len() {
                 return Err(format!(
@@ -169,8 +174,16 @@ impl Recording {
     pub fn written(&self) -> u64 {
         use CallKind as K;
         let each = self.calls.iter().map(|call| match call.kind {
-            K::Write | K::Pwrite | K::CopyRange | K::SendFile => call.a.max(0) as u64,
+            K::Write
+            | K::Pwrite
+            | K::CopyRange
+            | K::SendFile
+            | K::Setxattr
+            | K::Lsetxattr
+            | K::Fsetxattr => call.a.max(0) as u64,
             K::Fallocate => call.c.max(0) as u64,
+            // A long target has a block of its own.
+            K::Symlink => BLOCK,
             _ => 0,
         });
         each.fold(0, u64::saturating_add)
@@ -182,7 +195,7 @@ impl Recording {
         files.map(Entry::stored).sum()
     }
 
-    /// How many of its calls make a file or a directory, if they succeed.
+    /// How many of its calls make a file, a directory or a link, if they succeed.
     pub fn made(&self) -> u64 {
         self.calls.iter().filter(|call| call.makes()).count() as u64
     }

@@ -152,12 +152,19 @@ impl Recording {
 
     fn read_rest(&mut self, from: &mut impl BufRead) -> Result<(), String> {
         let (mut number, mut before) = (2, Before::default());
+        let mut waits = 0;
         while let Some(line) = next(from, number)? {
             match line {
                 Line::Recording(_) => return Err(format!("line {number}: a second beginning")),
                 Line::E(entry) => self.tree.push(entry),
                 Line::N(name) => self.names.push(name),
-                Line::C(call) => self.calls.push(before.restored(call)),
+                Line::C(call) => {
+                    waits += call.waits.len() as u64;
+                    self.calls.push(before.restored(call));
+                }
+            }
+            if waits > limits::WAITS {
+                return Err(format!("its calls wait more than {} times", limits::WAITS));
             }
             let head = &self.head;
             let counts = [
@@ -201,9 +208,15 @@ impl Recording {
     pub fn packed(&mut self) -> Result<Vec<u8>, String> {
         self.accept()?;
         let mut text = Vec::new();
+        let mut lines = 0;
         let mut write = |line: &Line| -> Result<(), String> {
+            let begin = text.len();
             serde_json::to_writer(&mut text, line).map_err(|e| e.to_string())?;
             text.push(b'\n');
+            lines += 1;
+            if (text.len() - begin) as u64 >= limits::LINE {
+                return Err(too_long(lines));
+            }
             Ok(())
         };
         write(&Line::Recording(self.head.clone()))?;
@@ -334,6 +347,10 @@ impl Head {
     }
 }
 
+fn too_long(line: usize) -> String {
+    format!("line {line} has more than {} bytes", limits::LINE)
+}
+
 /// The next line, or nothing at the end.
 fn next(from: &mut impl BufRead, number: usize) -> Result<Option<Line>, String> {
     let mut text = Vec::new();
@@ -344,10 +361,7 @@ fn next(from: &mut impl BufRead, number: usize) -> Result<Option<Line>, String> 
         return Ok(None);
     }
     if line.limit() == 0 {
-        return Err(format!(
-            "line {number} has more than {} bytes",
-            limits::LINE
-        ));
+        return Err(too_long(number));
     }
     let line = serde_json::from_slice(&text);
     line.map(Some).map_err(|e| format!("line {number}: {e}"))

@@ -14,7 +14,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use call::{Call, CallKind, Flag, KINDS, OPEN_FLAGS, Shape};
+pub use call::{Call, CallKind, Flag, KINDS, OPEN_FLAGS, Shape, open_flag};
 pub use check::{FOLLOW, NO_FOLLOW};
 pub use format::{FORMAT, Head, Recording, RecordingError};
 pub use name::Name;

@@ -26,6 +26,14 @@ pub const CALL_BYTES: u64 = 16 << 20;
 pub const BUFFERS: u64 = 1 << 30;
 /// Bytes that all calls write, and where a file may end.
 pub const WRITTEN: u64 = 64 << 30;
+/// Waits of all calls for those of other tasks.
+pub const WAITS: u64 = 16_000_000;
+/// Bytes of names that a converted log may need at once.
+pub const LOG_NAMES: u64 = 512 << 20;
+/// Bytes of the names of directories that a log shows only by what is in them.
+pub const INFERRED: u64 = 64 << 20;
+/// Open files and links that all renames of a log move.
+pub const MOVED: u64 = 16_000_000;
 /// Bytes of one component of a name.
 pub const COMPONENT: usize = 255;
 /// Bytes of a name.

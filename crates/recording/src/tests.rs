@@ -101,6 +101,45 @@ fn room_and_memory_are_counted() {
     assert!(why.contains("buffers of 1075838976 bytes"), "{why}");
 }
 
+/// Attributes and links take room, and links inodes.
+#[test]
+fn what_is_written_beside_data_is_counted() {
+    let mut it = small();
+    let set = Call {
+        path: Some(0),
+        path2: Some(3),
+        a: 50,
+        ..Call::new(CallKind::Setxattr)
+    };
+    it.names.push("user.k".into());
+    let link = Call {
+        path: Some(0),
+        path2: Some(1),
+        ..Call::new(CallKind::Symlink)
+    };
+    it.calls.extend([set, link]);
+    it.accept().unwrap();
+    assert_eq!((it.written(), it.made()), (100 + 50 + 4096, 3));
+}
+
+/// Each wait takes memory, and so many have no meaning.
+#[test]
+fn waits_are_counted() {
+    let why = refused(|r| {
+        r.calls[4].waits = vec![(0, 1); limits::WAITS as usize + 1];
+    });
+    assert!(why.contains("wait more than 16000000 times"), "{why}");
+}
+
+/// A line that would not be read is not written.
+#[test]
+fn a_line_that_is_too_long_is_not_written() {
+    let why = refused(|r| {
+        r.head.left_out.insert("x".repeat(1 << 16), 1);
+    });
+    assert!(why.contains("line 1 has more than 65536 bytes"), "{why}");
+}
+
 /// Any numbers come back, whatever their differences.
 #[test]
 fn numbers_come_back() {

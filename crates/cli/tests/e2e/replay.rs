@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use layermark_recording::Recording;
+use layermark_recording::{CallKind, Recording};
 use serde_json::json;
 
 use crate::common::{Lm, Said, found, has_fuse, is_root, result, skipped};
@@ -280,6 +280,102 @@ fn why_strace_does_not_start_a_program_is_said() {
     fake.fails(1, &["strace has not started `true`: strace: not permitted"]);
 }
 
+/// The names of attributes are in the trace, and what files had before is left out.
+#[test]
+fn attributes_of_files_are_recorded() {
+    if !has("strace") || !has(PYTHON) {
+        return skipped("strace or python3 is not installed");
+    }
+    let script = "import os\nos.setxattr('a', 'user.k', b'v' * 300); os.getxattr('a', 'user.k'); os.listxattr('a')\ntry: os.getxattr('b', 'user.old')\nexcept OSError: pass";
+    let lm = Lm::new()
+        .file("a", "x")
+        .file("b", "x")
+        .file("app.py", script);
+    let dir = lm.dir.path().to_owned();
+    let set = "import os; os.setxattr('b', 'user.old', b'v')";
+    let done = Command::new(PYTHON)
+        .args(["-c", set])
+        .current_dir(&dir)
+        .output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        return skipped("this file system has no attributes");
+    }
+    let said = lm
+        .args([
+            "record",
+            "--once",
+            "-o",
+            "app.lmrec",
+            "--",
+            PYTHON,
+            "app.py",
+        ])
+        .run()
+        .code(0)
+        .prints("attributes that files had before the recording");
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    let count = |kind| it.calls.iter().filter(|call| call.kind == kind).count();
+    assert_eq!(
+        (
+            count(CallKind::Setxattr),
+            count(CallKind::Getxattr) > 0,
+            count(CallKind::Listxattr)
+        ),
+        (1, true, 1)
+    );
+    assert!(it.names.contains(&"user.k".into()), "{:?}", it.names);
+    replays(said, &[], &["/usr/bin/python3 app.py, I/O alone"]);
+}
+
+/// `sort < input > out`: the shell opens them before the recording begins.
+#[test]
+fn input_and_output_in_the_tree_are_recorded() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new().file("input", "b\na\n");
+    let dir = lm.dir.path().to_owned();
+    let said = lm
+        .wrapped(&["sh", "-c", "exec \"$0\" \"$@\" < input > out"])
+        .args(["record", "--once", "-o", "app.lmrec", "--", "sort"])
+        .run()
+        .code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    let moved = |kind| {
+        let calls = it.calls.iter().filter(|call| call.kind == kind);
+        calls.map(|call| call.outcome).sum::<i64>()
+    };
+    assert_eq!((moved(CallKind::Read), moved(CallKind::Write)), (4, 4));
+    let out = fs::read_to_string(dir.join("out")).unwrap();
+    assert!(out.starts_with("a\nb\n"), "{out}");
+    replays(said, &[], &["sort, I/O alone"]);
+}
+
+/// `cp -p` of another user's file, and a test whether a file is a directory.
+#[test]
+fn what_depends_on_the_user_or_on_a_slash_is_left_out() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new().file("a", "x");
+    let script = "test -d a/; ls -ld a/; cp -p a b; ls -l >/dev/null; exit 0";
+    let said = lm
+        .args([
+            "record",
+            "--once",
+            "-o",
+            "app.lmrec",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .run()
+        .code(0)
+        .prints("calls that fail because of the slash at the end of a name");
+    assert!(!said.stdout.contains("strace has cut"), "{}", said.stdout);
+}
+
 #[test]
 fn an_archive_is_unpacked_in_every_layer() {
     if !has("strace") || !has("tar") {
@@ -395,7 +491,10 @@ fn a_log_of_strace_is_converted() {
             "`lseek`, ended with success here and with ESPIPE",
         ],
     );
-    converted("nothing\n").fails(2, &["no calls on files of the directory"]);
+    let hint = "strace -f -y -s 4096 -o LOG PROGRAM";
+    converted("nothing\n").fails(2, &["no calls on files of the directory", hint]);
+    converted("mkdir(\"a\", 0755) = 0\n[pid 7] mkdir(\"b\", 0755) = 0\n")
+        .fails(2, &["does not say of every call which task made it", hint]);
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! Which calls of a program become calls of a recording.
 
 use super::{
+    by_path::LONGEST,
     lex::{self, Ended, descriptor, field, quoted},
     lookups::lookup,
-    names::bits,
+    names::{EEXIST, ENOENT},
     number::integer,
-    paths::{below, normal, parent, plain},
-    sequence::{Descriptor, Sequence, Shared, Use},
+    paths::{below, ends_in_slash, normal, plain},
+    sequence::{CUT, Descriptor, Sequence, Shared, Use},
 };
 use crate::{Call, CallKind, EntryKind, call::open_flag, limits};
 
-const ENOENT: i64 = -2;
-const EEXIST: i64 = -17;
+/// Errors that a name has only because of the slash at its end.
+const OF_SLASH: [i64; 3] = [-20, -21, -22];
 
 /// A name in the tree.
 pub(super) struct Place {
@@ -38,6 +39,13 @@ impl Sequence {
             }
             return Ok(());
         };
+        let in_slash = |arg: &&str| quoted(arg).is_some_and(|name| ends_in_slash(&name));
+        let may_be_of_slash = OF_SLASH.contains(&outcome) && !e.has_data();
+        if may_be_of_slash && e.args.iter().any(in_slash) && self.touches(id, e) {
+            // A recording has no such names: ENOTDIR, EISDIR or EINVAL would be success.
+            self.leave("calls that fail because of the slash at the end of a name");
+            return Ok(());
+        }
         match e.name {
             "open" | "creat" | "openat" | "openat2" => self.opens(id, e, outcome),
             "close" => match descriptor(e.arg(0)) {
@@ -58,7 +66,7 @@ impl Sequence {
                 Ok(())
             }
             _ => match lookup(e) {
-                Some(lookup) => self.looks_up(id, e, &lookup, outcome),
+                Some(lookup) => self.looks_up(id, e, lookup, outcome),
                 None => self.of_open_files(id, e, outcome),
             },
         }
@@ -66,12 +74,29 @@ impl Sequence {
 
     /// Whether an argument is a file of the tree.
     pub(super) fn touches(&mut self, id: u32, e: &Ended<'_>) -> bool {
-        let root = self.root.clone();
-        let inside = |path: Vec<u8>| below(&root, &path).is_some();
-        e.args.iter().any(|arg| {
-            lex::path_of(arg).is_some_and(inside)
-                || quoted(arg).is_some_and(|text| inside(normal(&self.task(id).cwd, &text)))
-        })
+        let is_inside = |arg: &&str| self.shows_file_of_tree(arg);
+        e.args.iter().any(is_inside) || self.names_file_of_tree(id, e)
+    }
+
+    /// Whether strace shows that a descriptor is a file of the tree.
+    pub(super) fn shows_file_of_tree(&self, arg: &str) -> bool {
+        lex::path_of(arg).is_some_and(|path| below(&self.root, &path).is_some())
+    }
+
+    /// Whether an argument in quotes is the name of a file of the tree.
+    pub(super) fn names_file_of_tree(&mut self, id: u32, e: &Ended<'_>) -> bool {
+        let cwd = self.task(id).cwd.clone();
+        let mut names = e.args.iter().filter_map(|arg| quoted(arg));
+        !e.has_data() && names.any(|name| below(&self.root, &normal(&cwd, &name)).is_some())
+    }
+
+    /// The open file of the tree behind a descriptor argument. Counts one that is not known.
+    pub(super) fn behind(&mut self, id: u32, arg: &str) -> Option<u32> {
+        let opened = self.opened(id, descriptor(arg)?);
+        if opened.is_none() && self.shows_file_of_tree(arg) {
+            self.leave("calls on files that were open before, or that another program opened");
+        }
+        Some(opened?.file)
     }
 
     /// The place of a name; `None` outside of the tree.
@@ -82,7 +107,11 @@ impl Sequence {
         text: &str,
         follows: bool,
     ) -> Option<Place> {
+        if lex::is_cut(text) {
+            self.leave(CUT);
+        }
         let name = quoted(text).filter(|name| !name.is_empty())?;
+        let follows = follows || ends_in_slash(&name);
         let base = base.filter(|base| !base.is_empty());
         let start = match base {
             Some(base) => lex::path_of(base).or_else(|| {
@@ -103,6 +132,10 @@ impl Sequence {
         }
         let whole = normal(&start, &name);
         let path = self.links.follow(whole.clone(), follows);
+        if name.len() > limits::NAME || path.len() > LONGEST {
+            self.leave("names longer than Linux allows");
+            return None;
+        }
         let Some(relative) = below(&self.root, &path).map(<[u8]>::to_vec) else {
             if below(&self.root, &whole).is_some() {
                 self.leave("calls through links that lead out of the tree");
@@ -128,22 +161,33 @@ impl Sequence {
     }
 
     /// The open file behind `/proc/self/fd/3`.
-    fn magic(&mut self, id: u32, name: &[u8]) -> Option<u32> {
+    pub(super) fn magic(&mut self, id: u32, name: &[u8]) -> Option<u32> {
         let starts = [&b"/proc/self/fd/"[..], b"/proc/thread-self/fd/"];
         let number = starts.iter().find_map(|start| name.strip_prefix(*start))?;
         let number = std::str::from_utf8(number).ok()?.parse().ok()?;
         Some(self.opened(id, number)?.file)
     }
 
-    /// What a call with this name shares with others.
+    /// What a call with this name shares with others: the name, also behind links, and each directory above it, since
+    /// that may be renamed.
     pub(super) fn of_name(&mut self, path: &[u8], how: Use) -> Vec<(Shared, Use)> {
-        let up = parent(path).to_vec();
-        let mut all = vec![(Shared::Name(self.path(path)), how)];
-        if below(&self.root, &up).is_some() {
-            let up = self.path(&up);
-            all.push((Shared::Name(up), Use::Reads));
-            if how == Use::Exclusive {
-                all.push((Shared::Entries(up), Use::Adds));
+        let mut paths = vec![path.to_vec()];
+        for last in [false, true] {
+            let real = self.links.real(path, last);
+            if !paths.contains(&real) && below(&self.root, &real).is_some() {
+                paths.push(real);
+            }
+        }
+        let mut all = Vec::new();
+        for path in &paths {
+            let number = self.path(path);
+            add(&mut all, Shared::Name(number), how);
+            let above = self.above(number);
+            for (at, up) in above.enumerate() {
+                if at == 0 && how == Use::Exclusive {
+                    add(&mut all, Shared::Entries(up), Use::Adds);
+                }
+                add(&mut all, Shared::Name(up), Use::Reads);
             }
         }
         all
@@ -160,7 +204,8 @@ impl Sequence {
         };
         let mut all = vec![(Shared::File(file), how(moves || changes))];
         if let Some(path) = self.file_paths[file as usize].clone() {
-            all.push((Shared::Name(self.path(&path)), how(changes)));
+            let real = self.links.real(&path, true);
+            all.push((Shared::Name(self.path(&real)), how(changes)));
         }
         all
     }
@@ -174,7 +219,10 @@ impl Sequence {
         };
         let words = || flags.split('|').map(str::trim);
         let bit = |word| words().any(|own| own == word);
-        let known: u32 = words().map(open_flag).fold(0, |all, bit| all | bit);
+        let mut known: u32 = words().map(open_flag).fold(0, |all, bit| all | bit);
+        if quoted(e.arg(at)).is_some_and(|name| ends_in_slash(&name)) {
+            known &= !open_flag("O_NOFOLLOW");
+        }
         let (creates, fresh) = (bit("O_CREAT"), bit("O_CREAT") && bit("O_EXCL"));
         let base = (at == 1).then(|| e.arg(0));
         let Some(place) = self.place(id, base, e.arg(at), !bit("O_NOFOLLOW") && !fresh) else {
@@ -302,147 +350,13 @@ impl Sequence {
         }
         Ok(())
     }
+}
 
-    fn of_two_names(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
-        let at = e.name.contains("at");
-        let (from, to) = if at { (1, 3) } else { (0, 1) };
-        let base = |of: usize| at.then(|| e.arg(of));
-        let flags = if e.args.len() > 4 { bits(e.arg(4)) } else { 0 };
-        let renames = e.name.starts_with("rename");
-        let opened = quoted(e.arg(from))
-            .and_then(|name| self.magic(id, &name))
-            .or_else(|| {
-                let named = quoted(e.arg(from)).is_some_and(|name| !name.is_empty());
-                let number = (!named && at).then(|| descriptor(e.arg(0))).flatten()?;
-                self.opened(id, number).map(|own| own.file)
-            });
-        let Some(target) = self.place(id, base(2), e.arg(to), false) else {
-            if self.place(id, base(0), e.arg(from), false).is_some() {
-                self.leave("names that were moved out of the tree");
-            }
-            return Ok(());
-        };
-        let how = if outcome >= 0 {
-            Use::Exclusive
-        } else {
-            Use::Reads
-        };
-        if let (Some(file), false) = (opened, renames) {
-            let mut shared = self.of_name(&target.path, how);
-            shared.extend(self.of_file(file, true, false));
-            if let Some(inferred) = &mut self.inferred {
-                inferred.absent(&target.path);
-            }
-            let call = Call {
-                file: Some(file),
-                dir: target.dir,
-                path: Some(self.name(&target.name)),
-                outcome: outcome.min(0),
-                ..Call::new(CallKind::LinkFile)
-            };
-            return self.emit(id, call, &shared);
-        }
-        let Some(source) = self.place(id, base(0), e.arg(from), false) else {
-            self.leave("names that were moved into the tree");
-            return Ok(());
-        };
-        let mut shared = self.of_name(&source.path, how);
-        for (what, how) in self.of_name(&target.path, how) {
-            if !shared.iter().any(|(known, _)| *known == what) {
-                shared.push((what, how));
-            }
-        }
-        let kind = if renames {
-            CallKind::Rename
-        } else {
-            CallKind::Link
-        };
-        let call = Call {
-            dir: source.dir,
-            path: Some(self.name(&source.name)),
-            dir2: target.dir,
-            path2: Some(self.name(&target.name)),
-            a: flags & if renames { 3 } else { 0x400 },
-            outcome: outcome.min(0),
-            ..Call::new(kind)
-        };
-        self.emit(id, call, &shared)?;
-        if outcome >= 0 {
-            self.moved(&source.path, &target.path, renames, flags == 2);
-        }
-        Ok(())
-    }
-
-    /// A name is now another: open files have it, and links that are followed here.
-    fn moved(&mut self, from: &[u8], to: &[u8], renames: bool, exchanges: bool) {
-        if let Some(inferred) = &mut self.inferred {
-            if renames && !exchanges {
-                inferred.renamed(from, to);
-            } else {
-                inferred.found(from, None);
-                inferred.absent(to);
-            }
-        }
-        if !renames {
-            return;
-        }
-        let other = |path: &[u8], from: &[u8], to: &[u8]| {
-            let rest = path.strip_prefix(from)?;
-            (rest.is_empty() || rest.starts_with(b"/")).then(|| [to, rest].concat())
-        };
-        for path in self.file_paths.iter_mut().flatten() {
-            if let Some(new) = other(path, from, to) {
-                *path = new;
-            } else if exchanges && let Some(new) = other(path, to, from) {
-                *path = new;
-            }
-        }
-        let links = std::mem::take(&mut self.links.0);
-        let moved = links.into_iter().map(|(path, target)| {
-            let new = other(&path, from, to);
-            (new.unwrap_or(path), target)
-        });
-        self.links.0 = moved.collect();
-    }
-
-    fn symlinks(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
-        let (base, at) = if e.name == "symlinkat" {
-            (Some(e.arg(1)), 2)
-        } else {
-            (None, 1)
-        };
-        let Some(place) = self.place(id, base, e.arg(at), false) else {
-            return Ok(());
-        };
-        if let Some(inferred) = &mut self.inferred {
-            match outcome {
-                EEXIST => inferred.found(&place.path, None),
-                _ => inferred.absent(&place.path),
-            }
-        }
-        let target = quoted(e.arg(0)).unwrap_or_default();
-        let safe = if outcome >= 0 {
-            let (safe, other) = self.links.add(place.path.clone(), &target);
-            if other {
-                self.leave("symbolic links that lead up, and were followed while recording");
-            }
-            safe
-        } else {
-            super::paths::safe_target(&target)
-        };
-        let how = if outcome >= 0 {
-            Use::Exclusive
-        } else {
-            Use::Reads
-        };
-        let shared = self.of_name(&place.path, how);
-        let call = Call {
-            dir: place.dir,
-            path: Some(self.name(&place.name)),
-            path2: Some(self.name(&safe)),
-            outcome: outcome.min(0),
-            ..Call::new(CallKind::Symlink)
-        };
-        self.emit(id, call, &shared)
+/// Adds something that a call shares. What it uses in two ways, it uses in the exclusive one.
+pub(super) fn add(all: &mut Vec<(Shared, Use)>, what: Shared, how: Use) {
+    match all.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, known)) if how == Use::Exclusive => *known = how,
+        Some(_) => {}
+        None => all.push((what, how)),
     }
 }

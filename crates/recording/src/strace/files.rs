@@ -4,12 +4,37 @@ use super::{
     lex::{Ended, descriptor},
     names::bits,
     number::integer,
-    sequence::{Sequence, Shared, Use},
+    sequence::{OWNERS, Sequence, Shared, Use},
 };
 use crate::{Call, CallKind, EntryKind, limits};
 
 /// The most bytes that one call moves, `MAX_RW_COUNT` of Linux.
 const MOST: i64 = 0x7fff_f000;
+
+/// Calls with names of files that are not replayed.
+const NAMED: [&str; 21] = [
+    "acct",
+    "chdir",
+    "chroot",
+    "file_getattr",
+    "file_setattr",
+    "fspick",
+    "futimesat",
+    "getxattrat",
+    "listxattrat",
+    "mount_setattr",
+    "move_mount",
+    "name_to_handle_at",
+    "open_tree",
+    "pivot_root",
+    "quotactl",
+    "removexattrat",
+    "setxattrat",
+    "swapoff",
+    "swapon",
+    "umount2",
+    "uselib",
+];
 
 impl Sequence {
     /// A call whose first argument is a descriptor.
@@ -39,6 +64,9 @@ impl Sequence {
             _ => {}
         }
         let Some(file) = self.behind(id, e.arg(0)) else {
+            if NAMED.contains(&e.name) && self.names_file_of_tree(id, e) {
+                self.leave_call(e.name);
+            }
             return Ok(());
         };
         match e.name {
@@ -73,26 +101,16 @@ impl Sequence {
         }
     }
 
-    /// The open file of the tree behind a descriptor argument.
-    fn behind(&mut self, id: u32, text: &str) -> Option<u32> {
-        let number = descriptor(text)?;
-        Some(self.opened(id, number)?.file)
-    }
-
     /// Calls that need no more than numbers.
     fn simple(&mut self, id: u32, e: &Ended<'_>, file: u32, outcome: i64) -> Result<(), String> {
         use CallKind as K;
         let number = |at: usize| integer(e.arg(at)).unwrap_or(0);
         // Kind, numbers, whether it moves the offset or a lock, whether it changes data.
         let (kind, numbers, moves, changes) = match e.name {
-            "lseek" | "_llseek" => (K::Seek, [number(1), bits(e.arg(2)), 0], true, false),
+            "lseek" => (K::Seek, [number(1), bits(e.arg(2)), 0], true, false),
+            "_llseek" => (K::Seek, [number(1), bits(e.arg(3)), 0], true, false),
             "fstat" | "fstat64" => (K::Fstat, [0; 3], false, false),
-            "fchmod" => (
-                K::Fchmod,
-                [number(1) & i64::from(limits::MODE), 0, 0],
-                true,
-                false,
-            ),
+            "fchmod" => (K::Fchmod, [self.mode(e.arg(1)), 0, 0], true, false),
             "fchown" => (K::Fchown, [0; 3], true, false),
             "ftruncate" | "ftruncate64" => (K::Ftruncate, [number(1), 0, 0], false, true),
             "fallocate" => (
@@ -130,18 +148,24 @@ impl Sequence {
             "fremovexattr" => (K::Fremovexattr, [0; 3], true, false),
             "fchdir" | "fsetpos" => return Ok(()),
             other => {
-                self.leave(&format!(
-                    "{} on a file of the tree",
-                    layermark_model::plain(other)
-                ));
+                self.leave_call(other);
                 return Ok(());
             }
         };
+        if self.is_refused_to_user(kind, outcome) {
+            return Ok(());
+        }
+        if kind == K::Fchown {
+            self.leave(OWNERS);
+        }
         if kind == K::Fstat {
             self.size_seen(file, e);
         }
         if kind == K::Seek && outcome >= 0 {
-            self.offsets.insert(file, outcome as u64);
+            // `_llseek` shows it as `[4096]`.
+            let shown = integer(e.arg(2).trim_matches(['[', ']']));
+            let at = shown.filter(|_| e.name == "_llseek").unwrap_or(outcome);
+            self.offsets.insert(file, at as u64);
         }
         if changes {
             self.changes_data(file);
@@ -156,7 +180,8 @@ impl Sequence {
         };
         if kind.is_xattr() {
             call.a = call.a.clamp(0, 64 << 10);
-            if !self.attribute(e.arg(1), kind, &mut call) {
+            let path = self.file_paths[file as usize].clone();
+            if !self.attribute(path.as_deref(), e.arg(1), outcome, &mut call) {
                 return Ok(());
             }
         }

@@ -1,9 +1,12 @@
 //! The tree that a program found, from its calls: what it found before it made it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::paths::below;
-use crate::{Entry, EntryKind, Name};
+use super::{
+    by_path::{ByPath, LONGEST},
+    paths::below,
+};
+use crate::{Entry, EntryKind, Name, limits};
 
 /// What was there before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,22 +24,32 @@ enum Before {
 pub struct Inferred {
     before: BTreeMap<Vec<u8>, Before>,
     /// Files that the program has written to: what is read from them may not have been there.
-    written: std::collections::BTreeSet<Vec<u8>>,
-    renames: Vec<(Vec<u8>, Vec<u8>)>,
+    written: BTreeSet<Vec<u8>>,
+    /// Paths at the start of what was renamed.
+    renamed: ByPath<Vec<u8>>,
+    /// Bytes of all these paths.
+    pub bytes: u64,
 }
 
 impl Inferred {
     /// The path that a file had at the start.
     fn original(&self, path: &[u8]) -> Vec<u8> {
-        let mut path = path.to_vec();
-        for (from, to) in self.renames.iter().rev() {
-            if let Some(rest) = path.strip_prefix(to.as_slice())
-                && (rest.is_empty() || rest.starts_with(b"/"))
-            {
-                path = [from, rest].concat();
-            }
+        if self.renamed.is_empty() {
+            return path.to_vec();
         }
-        path
+        let ends = (1..=path.len()).rev();
+        let mut ends = ends.filter(|end| *end == path.len() || path[*end] == b'/');
+        let first =
+            ends.find_map(|end| Some([self.renamed.get(&path[..end])?, &path[end..]].concat()));
+        // Renames that are impossible make it longer and longer.
+        first
+            .filter(|first| first.len() <= LONGEST)
+            .unwrap_or_else(|| path.to_vec())
+    }
+
+    /// How many paths were moved by renames.
+    pub fn moved(&self) -> u64 {
+        self.renamed.moved
     }
 
     /// It is there.
@@ -47,6 +60,7 @@ impl Inferred {
             size: 0,
             target: Vec::new(),
         };
+        self.bytes += path.len() as u64;
         let known = self.before.entry(path).or_insert(new);
         if let Before::Something { kind: own, .. } = known
             && own.is_none()
@@ -58,6 +72,7 @@ impl Inferred {
     /// It was made now, or is not there.
     pub fn absent(&mut self, path: &[u8]) {
         let path = self.original(path);
+        self.bytes += path.len() as u64;
         self.before.entry(path).or_insert(Before::Nothing);
     }
 
@@ -91,13 +106,29 @@ impl Inferred {
     pub fn renamed(&mut self, from: &[u8], to: &[u8]) {
         self.found(from, None);
         self.absent(to);
-        self.renames.push((from.to_vec(), to.to_vec()));
+        let first = self.original(from);
+        self.renamed.renamed(from, to, false);
+        self.renamed.insert(to.to_vec(), first);
+    }
+
+    /// Two names have changed places.
+    pub fn exchanged(&mut self, one: &[u8], other: &[u8]) {
+        self.found(one, None);
+        self.found(other, None);
+        let (first, second) = (self.original(one), self.original(other));
+        self.renamed.renamed(one, other, true);
+        self.renamed.insert(other.to_vec(), first);
+        self.renamed.insert(one.to_vec(), second);
     }
 
     /// The entries below `root`, with the directories that they need.
-    pub fn tree(self, root: &[u8]) -> Vec<Entry> {
+    ///
+    /// # Errors
+    /// If the names of these directories are too long altogether.
+    pub fn tree(self, root: &[u8]) -> Result<Vec<Entry>, String> {
         let mut all: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
-        let mut parents = Vec::new();
+        let mut parents: BTreeSet<Name> = BTreeSet::new();
+        let mut bytes = 0;
         for (path, before) in self.before {
             let Before::Something { kind, size, target } = before else {
                 continue;
@@ -107,9 +138,17 @@ impl Inferred {
             };
             let name = Name(name.to_vec());
             let mut up = name.parent();
-            while !up.is_root() {
-                parents.push(up.clone());
-                up = up.parent();
+            // Those above a known one are known, too.
+            while !up.is_root() && !parents.contains(&up) {
+                bytes += up.0.len() as u64;
+                if bytes > limits::INFERRED {
+                    return Err(format!(
+                        "the names of its directories have more than {} bytes",
+                        limits::INFERRED
+                    ));
+                }
+                let next = up.parent();
+                parents.insert(std::mem::replace(&mut up, next));
             }
             let entry = match kind.unwrap_or(EntryKind::File) {
                 EntryKind::Directory => Entry::directory(name.clone(), 0o755),
@@ -124,6 +163,60 @@ impl Inferred {
             let directory = Entry::directory(parent.clone(), 0o755);
             all.insert(parent.0, directory);
         }
-        all.into_values().collect()
+        Ok(all.into_values().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(inferred: Inferred) -> Vec<String> {
+        let tree = inferred.tree(b"/r").unwrap();
+        tree.iter().map(|entry| entry.path.escaped()).collect()
+    }
+
+    #[test]
+    fn names_are_those_from_before_renames() {
+        let mut it = Inferred::default();
+        it.renamed(b"/r/a", b"/r/b");
+        it.renamed(b"/r/b/x", b"/r/b/y");
+        it.renamed(b"/r/b", b"/r/c");
+        it.found(b"/r/c/y/f", None);
+        it.absent(b"/r/b");
+        it.exchanged(b"/r/c", b"/r/e");
+        it.found(b"/r/e/g", None);
+        it.found(b"/r/c/h", None);
+        let expected = ["a", "a/g", "a/x", "a/x/f", "e", "e/h"];
+        assert_eq!(named(it), expected.map(str::to_owned));
+    }
+
+    /// Each of these moves one path, however many there were before, and no path grows without end.
+    #[test]
+    fn renames_that_are_impossible_are_bounded() {
+        let mut it = Inferred::default();
+        for _ in 0..10_000 {
+            it.renamed(b"/r/a/bbb", b"/r/a");
+        }
+        assert!(it.moved() < 20_000, "{}", it.moved());
+        assert!(it.original(b"/r/a").len() <= LONGEST);
+        assert!(it.before.len() <= LONGEST, "{}", it.before.len());
+    }
+
+    /// A chain of directories is climbed once, not once for each file at its end.
+    #[test]
+    fn known_directories_are_not_climbed_again() {
+        let mut it = Inferred::default();
+        let deep = "/a".repeat(1000);
+        for number in 0..1000 {
+            it.found(format!("/r{deep}/f{number}").as_bytes(), None);
+        }
+        assert_eq!(named(it).len(), 2000);
+        let mut it = Inferred::default();
+        for number in 0..100 {
+            it.found(format!("/r/{number}{deep}").as_bytes(), None);
+        }
+        let why = it.tree(b"/r").unwrap_err();
+        assert!(why.contains("more than 67108864 bytes"), "{why}");
     }
 }

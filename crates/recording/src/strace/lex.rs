@@ -7,12 +7,23 @@ pub struct Line<'a> {
     /// When its call began, or went on, us since 1970: only of `-ttt`.
     pub at: Option<u64>,
     pub text: &'a str,
+    /// `[pid 7]`, which strace writes to a terminal, and only while there are several tasks.
+    pub in_brackets: bool,
+}
+
+impl Line<'_> {
+    /// Whether it is a call that begins.
+    pub fn is_call(&self) -> bool {
+        let name = self.text.split_once('(').map_or("", |(name, _)| name);
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    }
 }
 
 /// The parts of a line. Accepts `-f` with and without `-o`, and any of `-t`, `-tt`, `-ttt`, `-r`.
 pub fn split(line: &str) -> Option<Line<'_>> {
     let mut rest = line.trim_end().trim_start();
     let (mut task, mut at) = (0, None);
+    let in_brackets = rest.starts_with("[pid");
     if let Some(inner) = rest.strip_prefix("[pid") {
         let (number, text) = inner.split_once(']')?;
         (task, rest) = (number.trim().parse().ok()?, text.trim_start());
@@ -30,7 +41,12 @@ pub fn split(line: &str) -> Option<Line<'_>> {
         (at, rest) = (epoch(word), text.trim_start());
     }
     let text = rest;
-    (!text.is_empty()).then_some(Line { task, at, text })
+    (!text.is_empty()).then_some(Line {
+        task,
+        at,
+        text,
+        in_brackets,
+    })
 }
 
 /// `1732893000.123456` in microseconds. `None` of a time of day, and of one since the line before.
@@ -97,6 +113,12 @@ impl<'a> Ended<'a> {
     /// The text of an argument; empty if there is none.
     pub fn arg(&self, at: usize) -> &'a str {
         self.args.get(at).copied().unwrap_or_default()
+    }
+
+    /// Whether its texts in quotes are data, and no names.
+    pub fn has_data(&self) -> bool {
+        let moves = ["read", "write", "send", "recv"];
+        moves.iter().any(|word| self.name.contains(word)) && !self.name.starts_with("readlink")
     }
 
     /// What it returned, or its error number below 0. `None` if it was interrupted or is unknown.
@@ -202,11 +224,15 @@ pub fn path_of(text: &str) -> Option<Vec<u8>> {
     shown.starts_with('/').then(|| unescape(shown))
 }
 
-/// The text of an argument in quotes; `None` for `NULL` and addresses.
+/// The text of an argument in quotes; `None` for `NULL`, addresses, and a text that strace has cut.
 pub fn quoted(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix('"')?;
-    let inner = inner.strip_suffix("...").unwrap_or(inner);
     Some(unescape(inner.strip_suffix('"')?))
+}
+
+/// Whether strace shows only the beginning of a text: `"ab"...`.
+pub fn is_cut(text: &str) -> bool {
+    text.starts_with('"') && text.ends_with("\"...")
 }
 
 /// A text as it was before strace escaped it.
@@ -316,6 +342,8 @@ mod tests {
             (tty.arg(2), path_of(tty.arg(0)).unwrap()),
             ("3", b"/dev/pts/0".to_vec())
         );
+        assert!(is_cut("\"ab\"...") && !is_cut("\"ab...\""));
+        assert_eq!(quoted("\"ab\"..."), None);
         let none = Ended::read("getpid() = 12").unwrap();
         assert!(none.args.is_empty());
         for bad in [

@@ -1,16 +1,16 @@
 //! Calls with one name.
 
 use super::{
-    lex::{Ended, descriptor, field, quoted},
-    names::bits,
+    lex::{Ended, field, is_cut, quoted},
+    names::{EEXIST, ENOENT, bits},
     number::integer,
-    paths::below,
-    sequence::{Sequence, Shared, Use},
+    paths::{below, ends_in_slash},
+    sequence::{CUT, OWNERS, Sequence, Shared, Use},
 };
 use crate::{Call, CallKind, EntryKind, limits};
 
-const ENOENT: i64 = -2;
-const EEXIST: i64 = -17;
+const EPERM: i64 = -1;
+const ERANGE: i64 = -34;
 
 /// Where the name of a lookup is, and what the lookup becomes.
 pub(super) struct Lookup {
@@ -71,29 +71,61 @@ pub(super) fn lookup(e: &Ended<'_>) -> Option<Lookup> {
     })
 }
 
+impl Lookup {
+    /// As it is of a name that ends in a slash: a link is followed.
+    fn of_directory(self) -> Self {
+        use CallKind as K;
+        let kind = match self.kind {
+            K::Lstat => K::Stat,
+            K::Lgetxattr => K::Getxattr,
+            K::Lsetxattr => K::Setxattr,
+            K::Llistxattr => K::Listxattr,
+            K::Lremovexattr => K::Removexattr,
+            other => other,
+        };
+        let makes = matches!(kind, K::Mkdir | K::Unlink | K::Rmdir);
+        Self {
+            kind,
+            follows: !makes,
+            ..self
+        }
+    }
+}
+
 impl Sequence {
     pub(super) fn looks_up(
         &mut self,
         id: u32,
         e: &Ended<'_>,
-        lookup: &Lookup,
+        lookup: Lookup,
         outcome: i64,
     ) -> Result<(), String> {
         use CallKind as K;
         let base = lookup.base.map(|at| e.arg(at));
-        let named = quoted(e.arg(lookup.path)).is_some_and(|name| !name.is_empty());
+        let name = quoted(e.arg(lookup.path));
+        let in_slash = name.as_ref().is_some_and(|name| ends_in_slash(name));
+        let lookup = if in_slash {
+            lookup.of_directory()
+        } else {
+            lookup
+        };
+        let named = name.is_some_and(|name| !name.is_empty()) || is_cut(e.arg(lookup.path));
         if let (false, Some(base)) = (named, base) {
             return self.looks_at_open(id, e, lookup.kind, base, outcome);
         }
         let Some(place) = self.place(id, base, e.arg(lookup.path), lookup.follows) else {
             return Ok(());
         };
-        self.lookup_seen(&place.path, e, lookup, outcome);
+        if self.is_refused_to_user(lookup.kind, outcome) {
+            return Ok(());
+        }
+        self.lookup_seen(&place.path, e, &lookup, outcome);
         let last = |at: usize| e.arg(lookup.path + at);
         let (a, b) = match lookup.kind {
+            K::Statx if lookup.follows => (bits(e.arg(2)) & 0x7800, mask(e.arg(3))),
             K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
             K::Access => (bits(last(1)) & 7, 0),
-            K::Mkdir | K::Chmod => (integer(last(1)).unwrap_or(0) & i64::from(limits::MODE), 0),
+            K::Mkdir | K::Chmod => (self.mode(last(1)), 0),
             K::Truncate => (integer(last(1)).unwrap_or(0), 0),
             K::Chown | K::Utimens if !lookup.follows => (0x100, 0),
             K::Getxattr | K::Lgetxattr => (integer(last(3)).unwrap_or(0), 0),
@@ -101,13 +133,8 @@ impl Sequence {
             K::Listxattr | K::Llistxattr => (integer(last(2)).unwrap_or(0), 0),
             _ => (0, 0),
         };
-        if matches!(lookup.kind, K::Chmod | K::Mkdir)
-            && integer(last(1)).is_some_and(|m| m & 0o6000 != 0)
-        {
-            self.leave("set-user-ID and set-group-ID bits");
-        }
         if lookup.kind == K::Chown {
-            self.leave("owners: chown is replayed without a change");
+            self.leave(OWNERS);
         }
         let exclusive =
             outcome >= 0 && matches!(lookup.kind, K::Mkdir | K::Unlink | K::Rmdir | K::Truncate);
@@ -138,7 +165,7 @@ impl Sequence {
             ..Call::new(lookup.kind)
         };
         if lookup.kind.is_xattr() {
-            if !self.attribute(e.arg(1), lookup.kind, &mut call) {
+            if !self.attribute(Some(&place.path), e.arg(1), outcome, &mut call) {
                 return Ok(());
             }
             if call.dir.take().is_some() {
@@ -146,21 +173,101 @@ impl Sequence {
                 call.path = Some(self.name(&relative));
             }
         }
+        if lookup.kind == K::Unlink && outcome >= 0 {
+            self.links.remove(&place.path);
+        }
         self.emit(id, call, &shared)
     }
 
-    /// Sets the name of an attribute. Whether it is replayed: no attribute but a user's is set.
-    pub(super) fn attribute(&mut self, text: &str, kind: CallKind, call: &mut Call) -> bool {
-        if kind.shape().path2 {
-            let name = quoted(text).unwrap_or_default();
-            let sets = !kind.id().contains("getxattr");
-            if name.is_empty() || name.contains(&b'/') || sets && !name.starts_with(b"user.") {
-                self.leave("attributes that are not a user's");
-                return false;
-            }
-            call.path2 = Some(self.attribute_name(&name));
+    /// Permissions as they are replayed. Counts bits that are not.
+    pub(super) fn mode(&mut self, text: &str) -> i64 {
+        let mode = integer(text).unwrap_or(0);
+        if mode & 0o6000 != 0 {
+            self.leave("set-user-ID and set-group-ID bits");
         }
+        mode & i64::from(limits::MODE)
+    }
+
+    /// Whether a call was refused because the file is another user's. In a replay all files are the user's own. Counts
+    /// it.
+    pub(super) fn is_refused_to_user(&mut self, kind: CallKind, outcome: i64) -> bool {
+        use CallKind as K;
+        let is_refused = outcome == EPERM
+            && matches!(
+                kind,
+                K::Chown | K::Fchown | K::Chmod | K::Fchmod | K::Utimens | K::Futimens
+            );
+        if is_refused {
+            self.leave("owners, permissions and times of files of other users: EPERM");
+        }
+        is_refused
+    }
+
+    /// Sets the name of an attribute of the file at an absolute path. Whether the call is replayed: only a user's
+    /// attributes are set, and a recording has none that files had before.
+    pub(super) fn attribute(
+        &mut self,
+        file: Option<&[u8]>,
+        text: &str,
+        outcome: i64,
+        call: &mut Call,
+    ) -> bool {
+        if !call.kind.shape().path2 {
+            return true;
+        }
+        let Some(name) = quoted(text) else {
+            self.leave("attributes whose names strace has cut: it needs -s 255");
+            return false;
+        };
+        let of_user = name.starts_with(b"user.");
+        let why = if name.is_empty() || name.contains(&b'/') {
+            Some("attributes whose names are empty, or have a slash")
+        } else if !of_user && !call.kind.reads_xattr() {
+            Some("attributes that are not a user's")
+        } else if of_user && self.had_attribute(file, &name, outcome, call) {
+            Some("attributes that files had before the recording")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.leave(why);
+            return false;
+        }
+        call.path2 = Some(self.attribute_name(&name));
         true
+    }
+
+    /// Whether a call shows an attribute of a user that the program has not set. Remembers what the program sets.
+    fn had_attribute(
+        &mut self,
+        file: Option<&[u8]>,
+        name: &[u8],
+        outcome: i64,
+        call: &Call,
+    ) -> bool {
+        use CallKind as K;
+        let key = (self.path(file.unwrap_or_default()), name.to_vec());
+        let (creates, replaces) = (call.b == 1, call.b == 2);
+        let removes = matches!(
+            call.kind,
+            K::Removexattr | K::Lremovexattr | K::Fremovexattr
+        );
+        let shown = if call.kind.reads_xattr() {
+            outcome >= 0 || outcome == ERANGE
+        } else if removes || replaces {
+            outcome == 0
+        } else {
+            creates && outcome == EEXIST
+        };
+        if shown && !self.attributes.contains(&key) {
+            return true;
+        }
+        if removes && outcome == 0 {
+            self.attributes.remove(&key);
+        } else if !removes && !call.kind.reads_xattr() && outcome == 0 {
+            self.attributes.insert(key);
+        }
+        false
     }
 
     fn lookup_seen(&mut self, path: &[u8], e: &Ended<'_>, lookup: &Lookup, outcome: i64) {
@@ -173,7 +280,11 @@ impl Sequence {
             (K::Mkdir, EEXIST) => inferred.found(path, None),
             (K::Rmdir, 0) => inferred.found(path, Some(EntryKind::Directory)),
             (K::Readlink, 0..) => {
-                inferred.leads(path, quoted(e.arg(lookup.path + 1)).unwrap_or_default());
+                let target = e.arg(lookup.path + 1);
+                inferred.leads(path, quoted(target).unwrap_or_default());
+                if is_cut(target) {
+                    self.leave(CUT);
+                }
             }
             (K::Truncate, 0) => {
                 inferred.found(path, Some(EntryKind::File));
@@ -205,7 +316,7 @@ impl Sequence {
         outcome: i64,
     ) -> Result<(), String> {
         use CallKind as K;
-        let Some(own) = descriptor(base).and_then(|number| self.opened(id, number)) else {
+        let Some(file) = self.behind(id, base) else {
             return Ok(());
         };
         let kind = match kind {
@@ -219,20 +330,26 @@ impl Sequence {
                 return Ok(());
             }
         };
-        self.size_seen(own.file, e);
+        if self.is_refused_to_user(kind, outcome) {
+            return Ok(());
+        }
+        self.size_seen(file, e);
         let (a, b) = match kind {
             K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
-            K::Fchmod => (integer(e.arg(2)).unwrap_or(0) & i64::from(limits::MODE), 0),
+            K::Fchmod => (self.mode(e.arg(2)), 0),
             _ => (0, 0),
         };
+        if kind == K::Fchown {
+            self.leave(OWNERS);
+        }
         let call = Call {
-            file: Some(own.file),
+            file: Some(file),
             a,
             b,
             outcome: outcome.min(0),
             ..Call::new(kind)
         };
-        let shared = self.of_file(own.file, !matches!(kind, K::Fstat | K::Statx), false);
+        let shared = self.of_file(file, !matches!(kind, K::Fstat | K::Statx), false);
         self.emit(id, call, &shared)
     }
 

@@ -8,7 +8,9 @@ use std::{
     io::{BufRead, Read},
 };
 
+mod by_path;
 mod calls;
+mod descriptors;
 mod files;
 mod gaps;
 mod infer;
@@ -22,6 +24,7 @@ mod sequence;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod two_names;
 
 pub use names::error_name;
 pub use running::{OpenFile, Running, lines_of};
@@ -31,8 +34,8 @@ use lex::Line;
 use paths::Links;
 use sequence::Sequence;
 
-/// Longest line that is read, bytes: a path has at most 4,096, each up to four characters long.
-const LONGEST: u64 = 64 << 10;
+/// Longest line that is read, bytes: of `strace -s 255` with 255 buffers, each byte up to four characters long.
+const LONGEST: u64 = 512 << 10;
 
 /// What the converter has to know beside the log.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +47,8 @@ pub struct TraceOf {
     /// The tree below `root` when the program was started, with the targets of links as they are. Without it, it is
     /// inferred from the calls.
     pub tree: Option<Vec<Entry>>,
+    /// Files of the tree that it had open when it was started.
+    pub opened: Vec<OpenFile>,
 }
 
 /// The parts of a recording, and what was seen.
@@ -78,6 +83,8 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
     sequence.left_out = left_out;
     let (mut line, mut read_lines) = (Vec::new(), 0);
     let mut open: HashMap<u32, String> = HashMap::new();
+    let mut opened = (!of.opened.is_empty()).then_some(of.opened.as_slice());
+    let (mut some_numbered, mut some_not) = (false, false);
     loop {
         line.clear();
         let read = log.by_ref().take(LONGEST).read_until(b'\n', &mut line);
@@ -85,10 +92,27 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
             break;
         }
         read_lines += 1;
+        if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
+            // What follows may be data that looks like a call.
+            log.skip_until(b'\n').map_err(|e| e.to_string())?;
+            sequence.leave("calls that are too long in the trace");
+            continue;
+        }
         let text = String::from_utf8_lossy(&line);
         let Some(line) = lex::split(&text) else {
             continue;
         };
+        some_numbered |= line.in_brackets;
+        some_not |= line.task == 0 && line.is_call();
+        if some_numbered && some_not {
+            return Err("it does not say of every call which task made it".into());
+        }
+        if let Some(files) = opened.take() {
+            let before = opened_by(line.task, of, files);
+            for line in before.lines().filter_map(lex::split) {
+                one(&mut sequence, &mut open, &line)?;
+            }
+        }
         one(&mut sequence, &mut open, &line)?;
     }
     if sequence.calls.is_empty() {
@@ -96,7 +120,7 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
     }
     let (tree, guessed) = match tree {
         Some(tree) => (tree, false),
-        None => (sequence.inferred(), true),
+        None => (sequence.inferred()?, true),
     };
     if guessed {
         sequence.leave("contents of the tree before: inferred from the calls");
@@ -119,11 +143,25 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
     })
 }
 
+/// Lines of the files that a task had open when it was started.
+fn opened_by(task: u32, of: &TraceOf, files: &[OpenFile]) -> String {
+    let files = files.iter().map(|file| OpenFile {
+        same_as: file.same_as.map(|(_, descriptor)| (task, descriptor)),
+        ..file.clone()
+    });
+    lines_of(&[Running {
+        pid: task,
+        cwd: of.cwd.clone(),
+        files: files.collect(),
+        ..Running::default()
+    }])
+}
+
 /// Takes one line: a call, the begin or end of one, or the end of a task.
 fn one(
     sequence: &mut Sequence,
     open: &mut HashMap<u32, String>,
-    &Line { task, at, text }: &Line<'_>,
+    &Line { task, at, text, .. }: &Line<'_>,
 ) -> Result<(), String> {
     let goes_on = text.starts_with("<... ");
     if !goes_on {
@@ -153,14 +191,7 @@ fn one(
     } else if !text.starts_with("---") {
         sequence.ended(task, text, false)?;
     }
-    let calls = sequence.calls.len() as u64;
-    if calls > limits::CALLS {
-        return Err(format!(
-            "it has more than {} calls on files of the directory",
-            limits::CALLS
-        ));
-    }
-    Ok(())
+    sequence.check()
 }
 
 /// A tree as it is made for a replay: links only lead down, and no program runs as another user. Returns how many links

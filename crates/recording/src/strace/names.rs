@@ -1,5 +1,9 @@
 //! Names that strace writes, as numbers. These are the same on every architecture.
 
+/// Outcomes that show what was there.
+pub const ENOENT: i64 = -2;
+pub const EEXIST: i64 = -17;
+
 /// Error numbers of Linux that calls on files return.
 const ERRORS: [(&str, i64); 48] = [
     ("EPERM", 1),

@@ -1,6 +1,6 @@
 //! Absolute paths, and symbolic links that lead up.
 
-use std::collections::HashMap;
+use super::by_path::{ByPath, LONGEST};
 
 /// A path without `.`, `..` and empty components. Does not follow links.
 pub fn normal(base: &[u8], path: &[u8]) -> Vec<u8> {
@@ -75,40 +75,87 @@ pub fn safe_target(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Symbolic links whose targets are not replayed as they are, with the targets. They are followed here instead.
+/// Whether a name ends in a slash, so that it must be a directory's, and a link is followed.
+pub fn ends_in_slash(name: &[u8]) -> bool {
+    name.ends_with(b"/") || name.ends_with(b"/.")
+}
+
+/// A symbolic link.
+#[derive(Debug)]
+struct Link {
+    target: Vec<u8>,
+    /// Its target is not replayed as it is. It is followed here instead.
+    changed: bool,
+}
+
+/// Symbolic links by their absolute paths.
 #[derive(Default)]
-pub struct Links(pub HashMap<Vec<u8>, Vec<u8>>);
+pub struct Links {
+    all: ByPath<Link>,
+    any_changed: bool,
+}
 
 impl Links {
     /// Adds the link at an absolute path; its target as it is replayed, and whether that is another.
     pub fn add(&mut self, path: Vec<u8>, target: &[u8]) -> (Vec<u8>, bool) {
         let safe = safe_target(target);
-        let other = safe != target;
-        if other {
-            self.0.insert(path, target.to_vec());
-        }
-        (safe, other)
+        let changed = safe != target;
+        self.any_changed |= changed;
+        let target = target.to_vec();
+        self.all.insert(path, Link { target, changed });
+        (safe, changed)
     }
 
-    /// An absolute path behind those links. The last component is followed only if `last`.
+    /// A name was removed.
+    pub fn remove(&mut self, path: &[u8]) {
+        self.all.remove(path);
+    }
+
+    /// A name is now another one, or two have changed places.
+    pub fn renamed(&mut self, from: &[u8], to: &[u8], exchanges: bool) {
+        self.all.renamed(from, to, exchanges);
+    }
+
+    /// How many were moved so far.
+    pub fn moved(&self) -> u64 {
+        self.all.moved
+    }
+
+    /// An absolute path behind links that are not replayed as they are. The last component is followed only if `last`.
     pub fn follow(&self, path: Vec<u8>, last: bool) -> Vec<u8> {
-        if self.0.is_empty() {
+        if self.any_changed {
+            self.behind(path, last, |link| link.changed)
+        } else {
+            path
+        }
+    }
+
+    /// An absolute path behind all links.
+    pub fn real(&self, path: &[u8], last: bool) -> Vec<u8> {
+        self.behind(path.to_vec(), last, |_| true)
+    }
+
+    fn behind(&self, path: Vec<u8>, last: bool, follows: impl Fn(&Link) -> bool) -> Vec<u8> {
+        let mut path = path;
+        if self.all.is_empty() {
             return path;
         }
-        let mut path = path;
         // As many as the kernel follows.
         for _ in 0..40 {
             let ends = (1..=path.len()).filter(|end| *end == path.len() || path[*end] == b'/');
             let found = ends
                 .filter(|end| last || *end < path.len())
                 .find_map(|end| {
-                    let target = self.0.get(&path[..end])?;
-                    Some((end, target.clone()))
+                    let link = self.all.get(&path[..end]).filter(|link| follows(link))?;
+                    Some((end, &link.target))
                 });
             let Some((end, target)) = found else { break };
-            let mut there = normal(parent(&path[..end]), &target);
+            let mut there = normal(parent(&path[..end]), target);
             there.extend_from_slice(&path[end..]);
             path = normal(b"/", &there);
+            if path.len() > LONGEST {
+                break;
+            }
         }
         path
     }
@@ -158,6 +205,7 @@ mod tests {
         assert_eq!(links.follow(b"/r/bin/x".to_vec(), false), b"/r/bin/x");
         assert_eq!(links.follow(b"/r/bin/x".to_vec(), true), b"/r/pkg");
         assert_eq!(links.follow(b"/r/y/f".to_vec(), true), b"/r/y/f");
+        assert_eq!(links.real(b"/r/y/f", true), b"/r/pkg/f");
         links.add(b"/r/l".to_vec(), b"../r/l");
         assert!(
             links.follow(b"/r/l".to_vec(), true).starts_with(b"/r"),

@@ -4,12 +4,24 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     rc::Rc,
 };
 
-use super::{TraceOf, gaps::Gaps, infer::Inferred, lex::Ended, paths::Links};
+use super::{
+    TraceOf,
+    by_path::ByPath,
+    gaps::Gaps,
+    infer::Inferred,
+    lex::Ended,
+    paths::{Links, below, parent},
+};
 use crate::{Call, Name, limits};
+
+/// What is left out: names that a log does not have.
+pub const CUT: &str = "names that strace has cut: use -s 4096";
+/// What is left out of a chown.
+pub const OWNERS: &str = "owners: chown is replayed without a change";
 
 /// Something that calls share. Paths are absolute, and numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +63,7 @@ pub struct Descriptor {
     pub closed_by_exec: bool,
 }
 
-type Table = Rc<RefCell<BTreeMap<i64, Descriptor>>>;
+pub type Table = Rc<RefCell<BTreeMap<i64, Descriptor>>>;
 
 /// A thread or process of the program.
 pub struct Task {
@@ -82,6 +94,8 @@ pub struct Sequence {
     pub names: Vec<Name>,
     name_numbers: HashMap<Vec<u8>, u32>,
     paths: HashMap<Vec<u8>, u32>,
+    /// The number of the directory of each path, up to the recorded one.
+    parents: Vec<Option<u32>>,
     live: HashMap<u32, Task>,
     births: Vec<Birth>,
     /// Calls of each task by its number, and what it has waited for.
@@ -90,11 +104,18 @@ pub struct Sequence {
     /// Numbers of tasks that have ended.
     free: BTreeSet<u32>,
     uses: HashMap<Shared, Uses>,
-    /// Absolute path of each open file.
+    /// Absolute path of each file that is open.
     pub file_paths: Vec<Option<Vec<u8>>>,
-    references: Vec<u32>,
+    /// The open files at each path.
+    pub open_files: ByPath<BTreeSet<u32>>,
+    /// Bytes of names and paths.
+    pub bytes: u64,
+    /// How many descriptors each open file has.
+    pub references: Vec<u32>,
     /// Open files that had a lock, with the number of the path at that time.
     pub locked: HashMap<u32, u32>,
+    /// Attributes that the program has set: the number of a path, and a name.
+    pub attributes: HashSet<(u32, Vec<u8>)>,
     /// Directories whose entries were read, and how much the last read returned.
     pub listed: HashMap<u32, i64>,
     /// What a waiting task waits for: the end of a process, the last write to a pipe, the last wake of a futex.
@@ -120,6 +141,7 @@ impl Sequence {
             names: Vec::new(),
             name_numbers: HashMap::new(),
             paths: HashMap::new(),
+            parents: Vec::new(),
             live: HashMap::new(),
             births: Vec::new(),
             counts: Vec::new(),
@@ -127,8 +149,11 @@ impl Sequence {
             free: BTreeSet::new(),
             uses: HashMap::new(),
             file_paths: Vec::new(),
+            open_files: ByPath::default(),
+            bytes: 0,
             references: Vec::new(),
             locked: HashMap::new(),
+            attributes: HashSet::new(),
             listed: HashMap::new(),
             exits: HashMap::new(),
             last_exit: After::new(),
@@ -153,12 +178,31 @@ impl Sequence {
     }
 
     /// The tree before, as far as the calls show it.
-    pub fn inferred(&mut self) -> Vec<crate::Entry> {
-        let root = self.root.clone();
-        self.inferred
-            .take()
-            .map(|inferred| inferred.tree(&root))
-            .unwrap_or_default()
+    pub fn inferred(&mut self) -> Result<Vec<crate::Entry>, String> {
+        let inferred = self.inferred.take().unwrap_or_default();
+        inferred.tree(&self.root)
+    }
+
+    /// Whether it takes no more memory and time than the recording of any real program.
+    pub fn check(&self) -> Result<(), String> {
+        let inferred = self.inferred.as_ref();
+        let bytes = self.bytes + inferred.map_or(0, |inferred| inferred.bytes);
+        let moved =
+            self.open_files.moved + self.links.moved() + inferred.map_or(0, Inferred::moved);
+        for (what, count, most) in [
+            (
+                "calls on files of the directory",
+                self.calls.len() as u64,
+                limits::CALLS,
+            ),
+            ("bytes of names", bytes, limits::LOG_NAMES),
+            ("names that renames move", moved, limits::MOVED),
+        ] {
+            if count > most {
+                return Err(format!("it has more than {most} {what}"));
+            }
+        }
+        Ok(())
     }
 
     /// Counts something that is not recorded.
@@ -170,12 +214,20 @@ impl Sequence {
         }
     }
 
+    /// Counts a call on a file of the tree that is not known. A log may have names of any length.
+    pub fn leave_call(&mut self, name: &str) {
+        const MOST: usize = 40;
+        let name: String = name.chars().take(MOST).collect();
+        self.leave(&format!("{name} on a file of the tree"));
+    }
+
     /// The number of a name.
     pub fn name(&mut self, name: &[u8]) -> u32 {
         if let Some(number) = self.name_numbers.get(name) {
             return *number;
         }
         let number = self.names.len() as u32;
+        self.bytes += name.len() as u64;
         self.names.push(Name(name.to_vec()));
         self.name_numbers.insert(name.to_vec(), number);
         number
@@ -194,8 +246,30 @@ impl Sequence {
 
     /// The number of an absolute path.
     pub fn path(&mut self, path: &[u8]) -> u32 {
-        let next = self.paths.len() as u32;
-        *self.paths.entry(path.to_vec()).or_insert(next)
+        if let Some(number) = self.paths.get(path) {
+            return *number;
+        }
+        // Not recursive: a path may have thousands of components.
+        let (mut new, mut up) = (vec![path], parent(path));
+        while below(&self.root, up).is_some() && up.len() > 1 && !self.paths.contains_key(up) {
+            new.push(up);
+            up = parent(up);
+        }
+        for path in new.into_iter().rev() {
+            let next = self.paths.len() as u32;
+            self.bytes += path.len() as u64;
+            self.parents.push(self.paths.get(parent(path)).copied());
+            self.paths.insert(path.to_vec(), next);
+        }
+        self.paths.len() as u32 - 1
+    }
+
+    /// The numbers of the directories above a path.
+    pub fn above(&self, path: u32) -> impl Iterator<Item = u32> {
+        /// Deeper trees are those of nobody.
+        const MOST: usize = 100;
+        let up = |at: &u32| self.parents[*at as usize];
+        std::iter::successors(up(&path), up).take(MOST)
     }
 
     /// The task of a number that strace shows. It is a child of the oldest clone whose child was not seen.
@@ -343,78 +417,6 @@ impl Sequence {
         call.waits = after.into_iter().collect();
         self.gaps.call(id);
         self.calls.push(call);
-        Ok(())
-    }
-
-    /// A new open file at an absolute path.
-    pub fn file(&mut self, path: Option<Vec<u8>>) -> u32 {
-        self.file_paths.push(path);
-        self.references.push(0);
-        self.file_paths.len() as u32 - 1
-    }
-
-    /// Another descriptor of an open file.
-    pub fn open(&mut self, id: u32, number: i64, descriptor: Descriptor) {
-        self.references[descriptor.file as usize] += 1;
-        self.task(id).table.borrow_mut().insert(number, descriptor);
-    }
-
-    /// The open file behind a descriptor.
-    pub fn opened(&mut self, id: u32, number: i64) -> Option<Descriptor> {
-        self.task(id).table.borrow().get(&number).copied()
-    }
-
-    /// Closes a descriptor: a call, if it was the last one of its open file.
-    pub fn close(&mut self, id: u32, number: i64) -> Result<(), String> {
-        let gone = self.task(id).table.borrow_mut().remove(&number);
-        let Some(Descriptor { file, .. }) = gone else {
-            return Ok(());
-        };
-        let left = &mut self.references[file as usize];
-        *left = left.saturating_sub(1);
-        if *left > 0 {
-            return Ok(());
-        }
-        let call = Call {
-            file: Some(file),
-            ..Call::new(crate::CallKind::Close)
-        };
-        let mut shared = vec![(Shared::File(file), Use::Exclusive)];
-        // It releases them, and another task may wait for that.
-        let locks = self.locked.remove(&file);
-        shared.extend(locks.map(|path| (Shared::Locks(path), Use::Exclusive)));
-        self.emit(id, call, &shared)
-    }
-
-    /// What a call on the locks of a file shares with others: all of them keep their order. A replay does not wait for a
-    /// lock, so it must not be tried before another task has released it.
-    pub fn of_locks(&mut self, file: u32) -> Option<(Shared, Use)> {
-        let path = self.file_paths[file as usize].clone()?;
-        let now = self.path(&path);
-        let path = *self.locked.entry(file).or_insert(now);
-        Some((Shared::Locks(path), Use::Exclusive))
-    }
-
-    /// Closes what exec closes.
-    pub fn executes(&mut self, id: u32) -> Result<(), String> {
-        // A table that is shared is copied first.
-        let table = self.task(id).table.borrow().clone();
-        let numbers: Vec<i64> = table
-            .iter()
-            .filter(|(_, d)| d.closed_by_exec)
-            .map(|(n, _)| *n)
-            .collect();
-        if Rc::strong_count(&self.task(id).table) > 1 {
-            for descriptor in table.values() {
-                self.references[descriptor.file as usize] += 1;
-            }
-            self.task(id).table = Rc::new(RefCell::new(table));
-        }
-        numbers
-            .into_iter()
-            .try_for_each(|number| self.close(id, number))?;
-        let after = self.mark(id);
-        self.task(id).executed.get_or_insert(after);
         Ok(())
     }
 

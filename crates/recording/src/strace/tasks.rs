@@ -1,7 +1,9 @@
 //! Calls that make, end and wake tasks, or wait for them.
 
 use super::{
-    lex::{self, Ended, quoted},
+    by_path::LONGEST,
+    lex::{self, Ended, field, quoted},
+    number::integer,
     paths::normal,
     sequence::Sequence,
 };
@@ -50,6 +52,8 @@ impl Sequence {
                         );
                     }
                     self.executes(id)?;
+                } else if self.touches(id, e) {
+                    self.leave_call(e.name);
                 }
             }
             "exit_group" | "exit" => {}
@@ -57,12 +61,12 @@ impl Sequence {
                 if let Some(to) = quoted(e.arg(0)) {
                     let to = normal(&self.task(id).cwd, &to);
                     let to = self.links.follow(to, true);
-                    self.task(id).cwd = to;
+                    self.enter(id, to);
                 }
             }
             "fchdir" if e.returned == Some(0) => {
                 if let Some(to) = lex::path_of(e.arg(0)) {
-                    self.task(id).cwd = to;
+                    self.enter(id, to);
                 }
             }
             _ => return Ok(false),
@@ -70,14 +74,25 @@ impl Sequence {
         Ok(true)
     }
 
+    fn enter(&mut self, id: u32, dir: Vec<u8>) {
+        if dir.len() > LONGEST {
+            self.leave("names longer than Linux allows");
+        } else {
+            self.task(id).cwd = dir;
+        }
+    }
+
     /// Calls that wait for other tasks, or wake them. Whether it is one.
     pub(super) fn waits(&mut self, id: u32, e: &Ended<'_>) -> bool {
         let returned = e.returned.unwrap_or(-1);
         match e.name {
             "wait4" | "waitid" => {
-                let child = u32::try_from(returned)
-                    .ok()
-                    .filter(|n| *n > 0 && e.name == "wait4");
+                let child = if e.name == "waitid" {
+                    integer(field(e.arg(2), "si_pid=")).filter(|_| returned == 0)
+                } else {
+                    Some(returned)
+                };
+                let child = child.and_then(|child| u32::try_from(child).ok());
                 let after = child.and_then(|child| self.exits.get(&child).cloned());
                 self.wait(id, after.as_ref());
             }
@@ -99,6 +114,8 @@ impl Sequence {
             }
             "clock_nanosleep" | "nanosleep" => self.leave("sleeps"),
             "io_uring_enter" | "io_uring_setup" => self.leave("io_uring"),
+            "msync" => self.leave("msync: what was written through mappings"),
+            "sync" => self.leave("sync: it is for all file systems"),
             "inotify_add_watch" | "fanotify_mark" => self.leave("inotify"),
             "socket" | "connect" | "accept" | "accept4" | "bind" | "sendto" | "sendmsg"
             | "recvfrom" | "recvmsg" => {

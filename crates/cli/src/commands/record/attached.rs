@@ -199,6 +199,13 @@ fn is_traced(thread: &Path) -> bool {
     state_of(thread) == ENDED || tracer.is_none_or(|tracer| tracer.trim() != "0")
 }
 
+/// Files below a directory that a program has open when this one starts it, such as its output.
+pub fn inherited(root: &Path) -> io::Result<Vec<OpenFile>> {
+    let mut files = running(std::process::id(), root, &[])?.files;
+    files.retain(|file| !file.flags.contains("O_CLOEXEC"));
+    Ok(files)
+}
+
 /// What a process has open. `before`: those that are listed already, their parents first.
 fn running(pid: u32, root: &Path, before: &[Running]) -> io::Result<Running> {
     let own = PathBuf::from(format!("/proc/{pid}"));

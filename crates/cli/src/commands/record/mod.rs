@@ -46,7 +46,7 @@ pub struct RecordArgs {
     /// Replace names by random ones of the same length, and leave out the command
     #[arg(long)]
     private: bool,
-    /// Convert this output of `strace -f -y -o LOG` instead of running a program; the tree before is inferred from it
+    /// Convert this output of `strace -f -y -s 4096 -o LOG` instead of running a program; the tree before is inferred from it
     #[arg(long, value_name = "LOG", conflicts_with = "argv", requires = "tree")]
     from_strace: Option<PathBuf>,
     /// Record a program that runs already, with the processes that it has started, until it ends or Ctrl-C; it goes on after
@@ -114,13 +114,19 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     if interrupts.any() {
         return Err(interrupts::stopped());
     }
+    let opened = attached::inherited(&root).map_err(|e| Failure::failed(e.to_string()))?;
     let traced = program::run(&interrupts, &strace, &args.argv, None)?;
     interrupts.go_on()?;
+    // Notes may go to a file of the tree.
+    let after = strace::safe(&listed(&root)?.entries);
     if traced.code != Some(0) {
         say(format!("note: the program ended with {}", traced.shown()));
     }
-    let converted = converted(traced.open()?, &trace_of(&root, &here, tree))?;
-    let after = strace::safe(&listed(&root)?.entries);
+    let of = TraceOf {
+        opened,
+        ..trace_of(&root, &here, tree)
+    };
+    let converted = converted(traced.open()?, &of)?;
     let gaps = converted.gaps.clone();
     let mut recording = named(converted, args, Some(after));
     let natively = replayed(
@@ -217,11 +223,17 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
         root: trimmed(&root),
         cwd: trimmed(&std::path::absolute(cwd).map_err(unreadable)?),
         tree: None,
+        opened: Vec::new(),
     };
     let file = layermark_fd::open_file(rustix::fs::CWD, log).map_err(unreadable)?;
-    let converted = converted(BufReader::new(file), &of).map_err(|failure| Failure {
-        code: crate::failure::Code::Usage,
-        ..failure
+    let converted = converted(BufReader::new(file), &of).map_err(|failure| {
+        let failure = Failure {
+            code: crate::failure::Code::Usage,
+            ..failure
+        };
+        failure.hint(
+            "the log must be of `strace -f -y -s 4096 -o LOG PROGRAM`, and --tree the directory as it names it",
+        )
     })?;
     let mut recording = named(converted, args, None);
     let scratch = scratch(&mut recording)?;
@@ -276,6 +288,7 @@ fn trace_of(root: &Path, cwd: &Path, tree: Vec<Entry>) -> TraceOf {
         root: root.as_os_str().as_bytes().to_vec(),
         cwd: cwd.as_os_str().as_bytes().to_vec(),
         tree: Some(tree),
+        opened: Vec::new(),
     }
 }
 

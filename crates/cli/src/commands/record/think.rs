@@ -300,6 +300,8 @@ impl Recorded<'_> {
             cwd: copy.join(within).as_os_str().as_bytes().to_vec(),
             root: copy.into_os_string().into_encoded_bytes(),
             tree: Some(tree.to_vec()),
+            // It has no input here, and its output is read.
+            opened: Vec::new(),
         };
         let log = BufReader::new(File::open(traced.log()).map_err(unreadable)?);
         let converted = strace::convert(log, &of);
@@ -383,14 +385,21 @@ fn without_time(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a line of a trace has a path below `root`, in quotes or as the path of a descriptor.
+/// Whether a line of a trace has a path below `root`, in quotes or as the path of a descriptor. Data is in quotes, too.
 fn names(line: &[u8], root: &[u8]) -> bool {
-    line.windows(root.len() + 2).any(|found| {
-        let (before, after) = (found[0], found[root.len() + 1]);
-        matches!(before, b'"' | b'<')
-            && matches!(after, b'/' | b'"' | b'>')
-            && &found[1..=root.len()] == root
-    })
+    let call = line.split(|byte| b"(\"".contains(byte)).next();
+    let call = call.unwrap_or_default();
+    let has = |word: &&[u8]| call.windows(word.len()).any(|found| found == *word);
+    let moves_data = [&b"read"[..], b"write", b"send", b"recv"].iter().any(has);
+    let is_named = !moves_data || has(&&b"readlink"[..]);
+    let mut places = line.windows(root.len() + 2);
+    is_named
+        && places.any(|found| {
+            let (before, after) = (found[0], found[root.len() + 1]);
+            matches!(before, b'"' | b'<')
+                && matches!(after, b'/' | b'"' | b'>')
+                && &found[1..=root.len()] == root
+        })
 }
 
 /// A time in words.
@@ -420,6 +429,13 @@ mod tests {
         assert!(has("1 openat(AT_FDCWD</a/b>, \"c\") = 3"));
         assert!(!has("1 stat(\"/a/bc\", 0x7) = 0\n") && !has("1 stat(\"/x/a/b/c\", 0x7) = 0"));
         assert!(!has(""));
+        assert!(has("1 readlink(\"/a/b\", 0x7, 9) = -1 EINVAL"));
+        for data in [
+            "1 write(1<pipe:[7]>, \"/a/b\", 4) = 4",
+            "1 <... read resumed>\"/a/b/c\"..., 9) = 9",
+        ] {
+            assert!(!has(data), "{data}");
+        }
         let root = escaped("/a/größe \"x\"".as_bytes());
         assert_eq!(root, br#"/a/gr\303\266\303\237e \"x\""#);
     }

@@ -222,14 +222,8 @@ impl Site {
             }
             K::LinkFile => {
                 let opened = file()?;
-                let mut text = [0u8; 32];
-                // As long as the longest number: it always fits.
-                let _ = write!(
-                    &mut text[..],
-                    "/proc/self/fd/{}",
-                    opened.as_fd().as_raw_fd()
-                );
-                let source = CStr::from_bytes_until_nul(&text).map_err(|_| Errno::INVAL)?;
+                let mut text = [0; DESCRIPTOR];
+                let source = path_of(opened.as_fd(), &mut text)?;
                 fs::linkat(fs::CWD, source, dir()?, path, AtFlags::SYMLINK_FOLLOW)?;
             }
             K::Symlink => fs::symlinkat(second, dir()?, path)?,
@@ -245,11 +239,11 @@ impl Site {
             K::Utimens => fs::utimensat(dir()?, path, &now(), at_flags())?,
             K::Futimens => fs::futimens(file()?, &now())?,
             K::Truncate => {
-                let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-                fs::ftruncate(
-                    self.open_at(dir()?.as_fd(), path, flags, Mode::empty())?,
-                    a as u64,
-                )?;
+                // The name is looked up, and the file not opened: its file system is not asked to.
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let found = self.open_at(dir()?.as_fd(), path, flags, Mode::empty())?;
+                let mut text = [0; DESCRIPTOR];
+                sys::truncate(path_of(found.as_fd(), &mut text)?, a)?;
             }
             K::Ftruncate => fs::ftruncate(file()?, a as u64)?,
             K::Fallocate => {
@@ -379,6 +373,15 @@ impl AsFd for Directory<'_> {
             Self::Opened(opened) => opened.as_fd(),
         }
     }
+}
+
+/// Bytes of the path of a descriptor: the longest number fits.
+const DESCRIPTOR: usize = 32;
+
+/// The path of an open file, for calls that take no descriptor.
+fn path_of<'a>(file: BorrowedFd<'_>, text: &'a mut [u8; DESCRIPTOR]) -> Result<&'a CStr, Errno> {
+    let _ = write!(&mut text[..], "/proc/self/fd/{}", file.as_raw_fd());
+    CStr::from_bytes_until_nul(text).map_err(|_| Errno::INVAL)
 }
 
 fn moved(bytes: Result<usize, Errno>) -> Result<i64, Errno> {

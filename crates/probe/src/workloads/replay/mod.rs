@@ -21,6 +21,7 @@ mod calls;
 mod example;
 mod figures;
 mod once;
+mod outcome;
 mod params;
 mod sys;
 mod tasks;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use layermark_model::Pattern;
-use layermark_recording::{Recording, strace::error_name, words_of};
+use layermark_recording::{Entry, Recording, strace::error_name, words_of};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::{
@@ -23,7 +23,10 @@ use crate::{
 
 /// A tree in a directory of ours, and what its recording does with it.
 pub struct Replayer {
-    recording: Recording,
+    /// The tree that the program found.
+    tree: Vec<Entry>,
+    /// The tree that it left, in words, if the recording says.
+    expected: Option<String>,
     trace: Trace,
     contents: Contents,
     buffers: Vec<Buffers>,
@@ -85,7 +88,8 @@ impl Replayer {
         data.fill(Pattern::Random, largest.max(1), seed);
         Ok(Self {
             contents: Contents::new(recording.head.seed),
-            recording: recording.clone(),
+            tree: recording.tree.clone(),
+            expected: recording.head.after.clone(),
             trace,
             buffers,
             data: Some(data),
@@ -102,7 +106,7 @@ impl Replayer {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root: OwnedFd = openat(CWD, path, flags, Mode::empty())
             .map_err(|e| ProbeError::io("open", path, &e.into()))?;
-        let made = tree::make(root.as_fd(), &self.recording.tree, &self.contents);
+        let made = tree::make(root.as_fd(), &self.tree, &self.contents);
         made.map_err(|(name, e)| ProbeError::io("make", &path.join(name.escaped()), &e.into()))?;
         let data = self.data.take().unwrap_or_else(|| Buffer::new(0));
         let site = Site::new(root, &self.trace, data);
@@ -146,7 +150,7 @@ impl Replayer {
             }
             return Ok(replay);
         };
-        let call = &self.trace.calls[wrong.number as usize].call;
+        let ready = &self.trace.calls[wrong.number as usize];
         let more = if replay.wrong > 1 {
             format!(
                 "; {} of {} calls ended in another way",
@@ -161,9 +165,13 @@ impl Replayer {
             wrong.number,
             self.trace.words(wrong.number),
             outcome(wrong.outcome),
-            outcome(call.outcome),
+            outcome(ready.call.outcome),
         );
-        Err(ProbeError::new(layermark_model::plain(&text).into_owned()))
+        let error = ProbeError::new(layermark_model::plain(&text).into_owned());
+        Err(match ready.hint(wrong.outcome) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        })
     }
 
     /// The tree in words. An error if the recording says that it must be another.
@@ -174,7 +182,7 @@ impl Replayer {
         let found =
             tree::list(site.root.as_fd()).map_err(|e| ProbeError::io("list", work.path(), &e))?;
         let after = words_of(&found.entries);
-        match &self.recording.head.after {
+        match &self.expected {
             Some(recorded) if *recorded != after => Err(ProbeError::new(format!(
                 "the replay left another tree than the program: {after} instead of {}",
                 layermark_model::plain(recorded)

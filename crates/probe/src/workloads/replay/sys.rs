@@ -1,7 +1,10 @@
 //! System calls without a safe wrapper.
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{
+    ffi::CStr,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 use rustix::io::Errno;
 
@@ -9,6 +12,12 @@ use rustix::io::Errno;
 pub fn sync_range(file: BorrowedFd<'_>, offset: i64, bytes: i64, flags: u32) -> Result<(), Errno> {
     // SAFETY: the descriptor is open while it is borrowed; the other arguments are numbers.
     result(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) })
+}
+
+/// `truncate(2)`.
+pub fn truncate(path: &CStr, size: i64) -> Result<(), Errno> {
+    // SAFETY: the text ends in a zero and outlives the call.
+    result(unsafe { libc::truncate(path.as_ptr(), size) })
 }
 
 /// `ioctl(2)` with `TCGETS`, which programs use to ask whether a file is a terminal. `isatty` of rustix asks for the size

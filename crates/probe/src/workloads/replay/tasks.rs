@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use layermark_recording::{Call, KINDS};
+use layermark_recording::KINDS;
 use rustix::{
     io::Errno,
     thread::futex::{self, Flags, Timespec},
@@ -208,7 +208,7 @@ impl TaskPart {
             if ready.call.kind.moves() {
                 self.bytes += outcome.max(0) as u64;
             }
-            if !is_as_recorded(&ready.call, outcome) {
+            if !ready.is_as_recorded(outcome) {
                 self.wrong += 1;
                 let number = *number;
                 self.first_wrong
@@ -250,18 +250,4 @@ impl TaskPart {
                 .min_by_key(|wrong| wrong.number),
         }
     }
-}
-
-/// Whether a call has ended as it was recorded.
-pub fn is_as_recorded(call: &Call, outcome: i64) -> bool {
-    let (kind, recorded) = (call.kind, call.outcome);
-    // A file system without attributes says so; one that has them says that this one is missing, or lists none.
-    let missing = if kind.lists_xattrs() {
-        0
-    } else {
-        -i64::from(libc::ENODATA)
-    };
-    let none = [missing, -i64::from(libc::EOPNOTSUPP)];
-    let without = kind.is_xattr() && none.contains(&outcome) && none.contains(&recorded);
-    outcome == recorded || without
 }

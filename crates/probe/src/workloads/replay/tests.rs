@@ -9,9 +9,11 @@ use std::{
 };
 
 use layermark_model::{Settings, Trial};
-use layermark_recording::{Call, CallKind, Entry, Head, Name, Recording, words_of};
+use layermark_recording::{Call, CallKind, Entry, Head, Name, Recording, open_flag, words_of};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::json;
+
+mod made;
 
 use super::*;
 use crate::{TurnRequest, Workload as _};
@@ -240,15 +242,36 @@ fn attributes_are_read_and_written() {
     }
 }
 
+/// Whether a replay accepts an outcome in place of the recorded one, and what it says otherwise.
+fn accepted(
+    call: Call,
+    of_machine: bool,
+    recorded: i32,
+    outcome: i32,
+) -> Result<(), Option<&'static str>> {
+    let ready = trace::ReadyCall {
+        call: Call {
+            outcome: recorded.into(),
+            ..call
+        },
+        flags: OFlags::empty(),
+        think_ns: 0,
+        of_machine,
+        whole: None,
+    };
+    if ready.is_as_recorded(outcome.into()) {
+        Ok(())
+    } else {
+        Err(ready.hint(outcome.into()))
+    }
+}
+
+fn is(kind: CallKind, recorded: i32, outcome: i32) -> bool {
+    accepted(call(kind, 0), false, recorded, outcome).is_ok()
+}
+
 #[test]
 fn a_file_system_without_attributes_is_like_one_that_has_none_of_them() {
-    let is = |kind, recorded: i32, outcome: i32| {
-        let call = Call {
-            outcome: recorded.into(),
-            ..call(kind, 0)
-        };
-        tasks::is_as_recorded(&call, outcome.into())
-    };
     let (missing, unknown) = (-libc::ENODATA, -libc::EOPNOTSUPP);
     for (recorded, outcome) in [(0, unknown), (unknown, 0)] {
         assert!(is(CallKind::Flistxattr, recorded, outcome));
@@ -260,6 +283,67 @@ fn a_file_system_without_attributes_is_like_one_that_has_none_of_them() {
         assert!(!is(CallKind::Listxattr, recorded, outcome));
     }
     assert!(!is(CallKind::Flistxattr, 17, unknown), "it had some");
+    assert!(
+        is(CallKind::Llistxattr, -libc::ERANGE, 0),
+        "it had more before"
+    );
+    // SELinux labels all files of a machine.
+    for (recorded, outcome) in [(0, missing), (missing, 0), (-libc::ERANGE, unknown)] {
+        let label =
+            |of_machine| accepted(call(CallKind::Lgetxattr, 0), of_machine, recorded, outcome);
+        assert!(label(true).is_ok() && label(false).is_err());
+    }
+}
+
+/// `cp` tries FICLONE, and copies where it fails.
+#[test]
+fn a_file_system_that_shares_data_may_replay_one_that_does_not() {
+    for error in [libc::EOPNOTSUPP, libc::EXDEV, libc::ENOTTY, libc::EINVAL] {
+        assert!(is(CallKind::Clone, -error, 0), "{error}");
+        assert!(is(CallKind::Clone, -error, -libc::EOPNOTSUPP), "{error}");
+        assert!(!is(CallKind::Clone, 0, -error), "the file would be empty");
+    }
+    assert!(!is(CallKind::Clone, -libc::EBADF, 0));
+    assert!(!is(CallKind::Fallocate, -libc::EOPNOTSUPP, 0));
+}
+
+#[test]
+fn why_an_outcome_may_be_another_one_is_said() {
+    let said = |call, recorded: i32, outcome: i32| {
+        accepted(call, false, recorded, outcome)
+            .unwrap_err()
+            .unwrap_or("")
+    };
+    let place = "goes another way on this file system";
+    let temporary = Call {
+        a: open_flag("O_TMPFILE").into(),
+        ..call(CallKind::Open, 0)
+    };
+    let exchange = Call {
+        a: 2,
+        ..call(CallKind::Rename, 0)
+    };
+    for it in [on(CallKind::Fallocate, 0), temporary, exchange] {
+        assert!(said(it, 0, -libc::EOPNOTSUPP).contains(place));
+    }
+    assert_eq!(said(call(CallKind::Rename, 0), 0, -libc::EINVAL), "");
+    for outcome in [(-libc::EACCES, 0), (0, -libc::EPERM)] {
+        let said = said(call(CallKind::Open, 0), outcome.0, outcome.1);
+        assert!(said.contains("the same user"), "{said}");
+    }
+    // The whole error has it.
+    let it = recording(
+        &["none"],
+        vec![Call {
+            outcome: -13,
+            ..call(CallKind::Stat, 0)
+        }],
+    );
+    let hint = once(&it).unwrap_err().hint;
+    assert_eq!(
+        hint.as_deref(),
+        Some("record and replay as the same user, or both as root")
+    );
 }
 
 /// Each waits for the other in turn. Without the order, the second task would find nothing, or the file still there.

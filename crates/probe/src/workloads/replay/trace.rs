@@ -14,6 +14,8 @@ pub struct ReadyCall {
     pub flags: OFlags,
     /// How long its task computes before it, ns.
     pub think_ns: u64,
+    /// Whether it reads an attribute that is not a user's: whether a file has one depends on the machine.
+    pub of_machine: bool,
     /// Path of the file of calls on attributes, which have no variant that takes a descriptor. Set for each tree.
     pub whole: Option<CString>,
 }
@@ -59,6 +61,11 @@ impl Trace {
             } else {
                 OFlags::empty()
             },
+            of_machine: call.kind.reads_xattr()
+                && call.path2.is_some_and(|name| {
+                    let name = &recording.names[name as usize];
+                    !name.0.starts_with(b"user.")
+                }),
             whole: None,
         });
         let calls = calls.collect();

@@ -68,6 +68,9 @@ impl ReplayWork {
         }
         let replay = self.replayer.run(&mut || beat(0, 0));
         let replay = replay.map_err(|e| {
+            if e.hint.is_some() {
+                return e;
+            }
             let shown = self.p.shown().display().to_string();
             e.hint(format!(
                 "see whether it ends so natively: layermark replay {}",

@@ -1,0 +1,103 @@
+//! Names above and behind other names.
+
+use super::*;
+
+/// The rename of `a` comes after every use of what is below it, and before those of its new name.
+#[test]
+fn a_rename_is_ordered_with_everything_below() {
+    let it = converted(
+        r#"1 fork() = 2
+2 stat("a/b/c/d", 0x7) = -1 ENOENT (No such file or directory)
+1 rename("a", "x") = 0
+2 stat("x/b/c/e", 0x7) = -1 ENOENT (No such file or directory)
+2 stat("y/b/c/e", 0x7) = -1 ENOENT (No such file or directory)
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 stat a/b/c/d = -2",
+            "1 rename a x after 0:1",
+            "0 stat x/b/c/e = -2 after 1:1",
+            "0 stat y/b/c/e = -2",
+        ]
+    );
+}
+
+/// One file by two names.
+#[test]
+fn a_link_is_ordered_with_what_it_leads_to() {
+    let log = r#"1 fork() = 2
+2 openat(AT_FDCWD</r>, "l/f", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3</r/d/f>
+1 unlink("d/f") = 0
+2 stat("l/f", 0x7) = -1 ENOENT (No such file or directory)
+1 unlink("l") = 0
+"#;
+    let tree = vec![
+        Entry::directory("d".into(), 0o755),
+        Entry::link("l".into(), "d".into()),
+    ];
+    let it = convert(log.as_bytes(), &of(Some(tree))).unwrap();
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 l/f",
+            "1 unlink d/f after 0:1",
+            "0 stat l/f = -2 after 1:1",
+            "1 unlink l after 0:2",
+        ]
+    );
+}
+
+/// Links that lead up are followed here, and only as long as they are there.
+#[test]
+fn links_move_are_replaced_and_removed() {
+    let link = |name: &str, target: &str| Entry::link(name.into(), target.into());
+    let tree = || {
+        vec![
+            link("l", "../r/one"),
+            link("m", "../r/two"),
+            link("n", "../r/three"),
+        ]
+    };
+    let names = |log: &str| {
+        let it = convert(log.as_bytes(), &of(Some(tree()))).unwrap();
+        words(&it.recording).last().unwrap().clone()
+    };
+    for (log, name) in [
+        ("1 stat(\"l/f\", 0x7) = 0\n", "0 stat one/f"),
+        (
+            "1 unlink(\"l\") = 0\n1 mkdir(\"l\", 0755) = 0\n1 stat(\"l/f\", 0x7) = 0\n",
+            "0 stat l/f",
+        ),
+        (
+            "1 rename(\"l\", \"m\") = 0\n1 stat(\"m/f\", 0x7) = 0\n",
+            "0 stat one/f",
+        ),
+        (
+            "1 rename(\"d\", \"l\") = 0\n1 stat(\"l/f\", 0x7) = 0\n",
+            "0 stat l/f",
+        ),
+        (
+            "1 renameat2(AT_FDCWD</r>, \"l\", AT_FDCWD</r>, \"m\", RENAME_EXCHANGE) = 0\n1 stat(\"l/f\", 0x7) = 0\n",
+            "0 stat two/f",
+        ),
+        (
+            "1 rename(\"x\", \"l\") = 0\n1 symlink(\"down\", \"l\") = 0\n1 stat(\"l/f\", 0x7) = 0\n",
+            "0 stat l/f",
+        ),
+    ] {
+        assert_eq!(names(log), name, "{log}");
+    }
+}
+
+/// The tree that is inferred has both names.
+#[test]
+fn names_that_change_places_were_both_there() {
+    let log = r#"1 renameat2(AT_FDCWD</r>, "a", AT_FDCWD</r>, "b", RENAME_EXCHANGE) = 0
+1 stat("a/in-b", 0x7) = 0
+"#;
+    let it = convert(log.as_bytes(), &of(None)).unwrap();
+    let tree: Vec<String> = it.recording.tree.iter().map(|e| e.path.escaped()).collect();
+    assert_eq!(tree, ["a", "b", "b/in-b"]);
+}

@@ -1,0 +1,147 @@
+//! Calls with two names, and those that make links.
+
+use super::{
+    calls::add,
+    lex::{Ended, descriptor, quoted},
+    names::{EEXIST, bits},
+    sequence::{CUT, Sequence, Use},
+};
+use crate::{Call, CallKind};
+
+impl Sequence {
+    pub(super) fn of_two_names(
+        &mut self,
+        id: u32,
+        e: &Ended<'_>,
+        outcome: i64,
+    ) -> Result<(), String> {
+        let at = e.name.contains("at");
+        let (from, to) = if at { (1, 3) } else { (0, 1) };
+        let base = |of: usize| at.then(|| e.arg(of));
+        let flags = if e.args.len() > 4 { bits(e.arg(4)) } else { 0 };
+        let renames = e.name.starts_with("rename");
+        let opened = quoted(e.arg(from))
+            .and_then(|name| self.magic(id, &name))
+            .or_else(|| {
+                let named = quoted(e.arg(from)).is_some_and(|name| !name.is_empty());
+                let number = (!named && at).then(|| descriptor(e.arg(0))).flatten()?;
+                self.opened(id, number).map(|own| own.file)
+            });
+        let Some(target) = self.place(id, base(2), e.arg(to), false) else {
+            if self.place(id, base(0), e.arg(from), false).is_some() {
+                self.leave("names that were moved out of the tree");
+            }
+            return Ok(());
+        };
+        let how = if outcome >= 0 {
+            Use::Exclusive
+        } else {
+            Use::Reads
+        };
+        if let (Some(file), false) = (opened, renames) {
+            let mut shared = self.of_name(&target.path, how);
+            shared.extend(self.of_file(file, true, false));
+            if let Some(inferred) = &mut self.inferred {
+                inferred.absent(&target.path);
+            }
+            let call = Call {
+                file: Some(file),
+                dir: target.dir,
+                path: Some(self.name(&target.name)),
+                outcome: outcome.min(0),
+                ..Call::new(CallKind::LinkFile)
+            };
+            return self.emit(id, call, &shared);
+        }
+        let Some(source) = self.place(id, base(0), e.arg(from), false) else {
+            self.leave("names that were moved into the tree");
+            return Ok(());
+        };
+        let mut shared = self.of_name(&source.path, how);
+        for (what, how) in self.of_name(&target.path, how) {
+            add(&mut shared, what, how);
+        }
+        let kind = if renames {
+            CallKind::Rename
+        } else {
+            CallKind::Link
+        };
+        let call = Call {
+            dir: source.dir,
+            path: Some(self.name(&source.name)),
+            dir2: target.dir,
+            path2: Some(self.name(&target.name)),
+            a: flags & if renames { 3 } else { 0x400 },
+            outcome: outcome.min(0),
+            ..Call::new(kind)
+        };
+        self.emit(id, call, &shared)?;
+        if outcome >= 0 {
+            self.moved(&source.path, &target.path, renames, flags == 2);
+        }
+        Ok(())
+    }
+
+    /// A name is now another: open files have it, and links that are followed here.
+    fn moved(&mut self, from: &[u8], to: &[u8], renames: bool, exchanges: bool) {
+        if let Some(inferred) = &mut self.inferred {
+            if renames && exchanges {
+                inferred.exchanged(from, to);
+            } else if renames {
+                inferred.renamed(from, to);
+            } else {
+                inferred.found(from, None);
+                inferred.absent(to);
+            }
+        }
+        // Two names of one file: nothing is done.
+        if renames && from != to {
+            self.move_open_files(from, to, exchanges);
+            self.links.renamed(from, to, exchanges);
+        }
+    }
+
+    pub(super) fn symlinks(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
+        let (base, at) = if e.name == "symlinkat" {
+            (Some(e.arg(1)), 2)
+        } else {
+            (None, 1)
+        };
+        let Some(place) = self.place(id, base, e.arg(at), false) else {
+            return Ok(());
+        };
+        if let Some(inferred) = &mut self.inferred {
+            match outcome {
+                EEXIST => inferred.found(&place.path, None),
+                _ => inferred.absent(&place.path),
+            }
+        }
+        let Some(target) = quoted(e.arg(0)) else {
+            self.leave(CUT);
+            return Ok(());
+        };
+        let safe = if outcome >= 0 {
+            let (safe, other) = self.links.add(place.path.clone(), &target);
+            if other {
+                self.leave("symbolic links that lead up, and were followed while recording");
+            }
+            safe
+        } else {
+            super::paths::safe_target(&target)
+        };
+        let how = if outcome >= 0 {
+            Use::Exclusive
+        } else {
+            Use::Reads
+        };
+        let shared = self.of_name(&place.path, how);
+        let call = Call {
+            dir: place.dir,
+            path: Some(self.name(&place.name)),
+            path2: Some(self.name(&safe)),
+            outcome: outcome.min(0),
+            ..Call::new(CallKind::Symlink)
+        };
+        self.emit(id, call, &shared)
+    }
+}
