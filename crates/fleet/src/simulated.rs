@@ -654,7 +654,7 @@ fn a_host_with_another_share_that_makes_the_package_is_the_only_one_that_is_lost
     let mut fleet = fleet(4, Duration::from_secs(5), apart);
     let (run, kept) = package_storm(&mut fleet, 2);
     let lost = run.hosts[0].lost.as_ref().unwrap();
-    let says = "it does not see the package that h1 has put into /share, where 3 hosts see it: ";
+    let says = "it does not see the package that h2 has put into /share, where 3 hosts see it: ";
     assert!(lost.why.starts_with(says), "{lost:?}");
     assert!(
         lost.why
@@ -665,6 +665,31 @@ fn a_host_with_another_share_that_makes_the_package_is_the_only_one_that_is_lost
     assert_eq!(kept.run.unwrap().status, RunStatus::Done);
     let mut all = run.rounds.iter().flat_map(|r| &r.turns);
     assert!(all.all(|t| t.error.is_none() && t.host != 0));
+}
+
+/// The first nine have directories of their own at that path.
+#[test]
+fn hosts_without_the_share_at_the_head_of_the_list_do_not_decide_who_goes_on() {
+    const APART: u32 = 9;
+    fn head(task: u32, _: u64, order: &Order) -> Behaviour {
+        let Order::Look(look) = order else {
+            return Behaviour::Good;
+        };
+        let maker = look.name.rsplit_once('-').unwrap().1;
+        let of_share = maker.parse::<u32>().unwrap() >= APART;
+        if task >= APART && of_share {
+            Behaviour::Good
+        } else {
+            Behaviour::Unseen
+        }
+    }
+    let mut fleet = fleet(29, Duration::from_secs(5), head);
+    let (run, _) = package_storm(&mut fleet, 1);
+    let up: Vec<bool> = run.hosts.iter().map(|h| h.lost.is_none()).collect();
+    let (apart, sharing) = up.split_at(APART as usize);
+    assert!(apart.iter().all(|up| !up) && sharing.iter().all(|up| *up));
+    let lost = run.hosts[0].lost.as_ref().unwrap();
+    assert!(lost.why.contains("where 20 hosts see it"), "{lost:?}");
 }
 
 /// Each has a directory of its own: one goes on.
