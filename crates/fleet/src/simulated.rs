@@ -20,6 +20,7 @@ use layermark_model::{
 };
 
 use crate::{
+    check::{CheckRequest, check},
     coordinator::{ClockTrips, Fleet},
     frame,
     link::Link,
@@ -584,6 +585,56 @@ fn another_machine_under_the_name_of_a_host_takes_no_part_and_other_changes_are_
     // What was measured before was measured on these.
     assert_eq!(run.hosts[1].machine.as_ref().unwrap().cpu, "Z80");
     assert_eq!(run.hosts[2].share, Some(mounted("rw")));
+}
+
+/// A check of one point, with a share. Returns the hosts' runs.
+fn checked(fleet: &mut Fleet) -> Vec<Option<Run>> {
+    let of_storm = request(1);
+    let request = CheckRequest {
+        plan: of_storm.plan,
+        points: of_storm.points,
+        dir: of_storm.dir,
+        share: Some(of_storm.share),
+        budget: Duration::ZERO,
+        seed: 1,
+        silence: of_storm.silence,
+        store: of_storm.store,
+    };
+    let runs = check(fleet, &request, &Stop::new(), &mut |_| Ok::<(), ()>(()));
+    runs.unwrap()
+}
+
+#[test]
+fn a_host_of_a_check_without_the_share_is_lost_with_the_reason() {
+    let mut one = fleet(3, Duration::from_secs(5), |task, _, order| {
+        match (task, order) {
+            (1, Order::Open(_)) => Behaviour::NoShare,
+            _ => Behaviour::Good,
+        }
+    });
+    let runs = checked(&mut one);
+    let lost = one.hosts[1].lost.as_ref().unwrap();
+    assert_eq!(
+        (&*lost.during, &*lost.why),
+        ("the share was set up", "no such share")
+    );
+    let status = |run: &Option<Run>| run.as_ref().map(|run| run.status);
+    let of: Vec<_> = runs.iter().map(status).collect();
+    let (done, failed) = (Some(RunStatus::Done), Some(RunStatus::Failed));
+    assert_eq!(of, [done, failed, done]);
+    // A path that no host has: nothing is measured.
+    let mut none = fleet(3, Duration::from_secs(5), |_, _, order| match order {
+        Order::Open(_) => Behaviour::NoShare,
+        Order::Prepare(_) => Behaviour::Silent,
+        _ => Behaviour::Good,
+    });
+    checked(&mut none);
+    let why = |host: &crate::coordinator::Host| host.lost.as_ref().map(|lost| lost.why.clone());
+    assert!(
+        none.hosts
+            .iter()
+            .all(|host| why(host).as_deref() == Some("no such share"))
+    );
 }
 
 /// What hosts were told about packages: who has made one, which name all were told, and in which layers they worked.

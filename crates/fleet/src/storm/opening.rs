@@ -5,7 +5,7 @@ use layermark_model::{Facts, FleetPlace, Machine, ONE_PACKAGE, Point};
 
 use super::{GOING_ON, OnStorm, Storm, StormEvent};
 use crate::{
-    check::{facts_of, in_ms, layers, open_order, opened, with_all},
+    check::{facts_of, in_ms, layers, lose_without, open_order, opened, with_all},
     coordinator::Fleet,
     protocol::{Answer, LayerOrder, LookOrder, Opened, Order, PackageOrder, with_hint},
 };
@@ -44,11 +44,7 @@ impl Storm<'_> {
         let is_gone = self.lacks_package(fleet);
         for (host, opened) in opened {
             let looked = if is_gone { 1 } else { opened.layers.len() };
-            let mut shares = opened.layers.iter().skip(1).take(looked);
-            let failed = shares.find_map(|share| share.failed.clone());
-            if let Some((why, hint)) = failed {
-                fleet.lose(host, "the share was set up", &with_hint(why, hint));
-            }
+            lose_without(fleet, host, opened.layers.iter().skip(1).take(looked));
             match self.differs(host, &opened) {
                 Ok(all) => {
                     for one in all {
