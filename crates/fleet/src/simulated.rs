@@ -44,6 +44,7 @@ enum Behaviour {
     Remounted,
     Unseen,
     NoRoom,
+    LayerLost,
 }
 
 fn good(_: u32, _: u64, _: &Order) -> Behaviour {
@@ -118,6 +119,7 @@ fn tasks(
                     say(task, order.n, Answer::Looked { seen: false }, &mut out)?;
                 }
                 Behaviour::NoRoom => say(task, order.n, no_room(), &mut out)?,
+                Behaviour::LayerLost => say(task, order.n, layer_lost(), &mut out)?,
                 Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
             }
         }
@@ -146,6 +148,16 @@ fn no_room() -> Answer {
         message: "cannot write /own/x: No space left on device (os error 28)".into(),
         hint: Some("make room".into()),
         no_room: true,
+        lost: false,
+    }
+}
+
+fn layer_lost() -> Answer {
+    Answer::Failed {
+        message: "/share does not answer".into(),
+        hint: None,
+        no_room: false,
+        lost: true,
     }
 }
 
@@ -831,6 +843,26 @@ fn a_host_is_lost_when_its_own_disk_is_full_and_not_when_the_share_is() {
     assert!(run.hosts.iter().all(|h| h.lost.is_none()));
     let failed = run.rounds.iter().flat_map(|r| &r.turns);
     assert!(failed.filter(|t| t.error.is_some()).all(|t| t.host == 1));
+}
+
+/// The share of one goes away: no round fails because of it any more.
+#[test]
+fn a_host_whose_layer_was_lost_takes_no_part_any_more() {
+    let gone = |task, _, order: &Order| match order {
+        Order::Turn { .. } if task == 1 => Behaviour::LayerLost,
+        _ => Behaviour::Good,
+    };
+    let mut fleet = fleet(3, Duration::from_secs(5), gone);
+    let run = kept(usize::MAX).storm(&mut fleet, 3).unwrap();
+    let lost = run.hosts[1].lost.as_ref().unwrap();
+    assert_eq!(
+        (&*lost.during, &*lost.why),
+        ("it had its turn", "/share does not answer")
+    );
+    // The rounds of the point that was under way had counted with it.
+    let later = run.rounds.iter().filter(|r| r.block > 0);
+    let mut later = later.flat_map(|r| &r.turns);
+    assert!(later.all(|t| t.host != 1 && t.error.is_none()));
 }
 
 #[test]

@@ -264,6 +264,7 @@ fn failed(e: StepError) -> Answer {
         message: e.message,
         hint: e.hint,
         no_room: e.no_room,
+        lost: e.lost,
     }
 }
 

@@ -18,7 +18,8 @@ use crate::{
     Catalog, LabError, Stop, check,
     execute::{
         cpu::{Kernel, Meter},
-        failures::is_no_room,
+        failures::{RESTARTS, cannot_restart, failed_again, is_no_room},
+        layer_failure::LayerFailure,
         session::RunningLayer,
         trial::{Attempt, settle},
         trial_request::{Failure, Least, TrialRequest},
@@ -50,6 +51,8 @@ pub struct StepError {
     pub hint: Option<String>,
     /// Whether a disk was full, or a quota used up, during a trial.
     pub no_room: bool,
+    /// Whether the layer of the trial was lost: nothing more can be measured there.
+    pub lost: bool,
 }
 
 impl From<LabError> for StepError {
@@ -68,6 +71,18 @@ impl StepError {
             message: message.into(),
             hint: None,
             no_room: false,
+            lost: false,
+        }
+    }
+}
+
+impl From<LayerFailure> for StepError {
+    /// Its layer was lost.
+    fn from(lost: LayerFailure) -> Self {
+        Self {
+            hint: lost.hint,
+            lost: true,
+            ..Self::new(lost.reason)
         }
     }
 }
@@ -94,6 +109,8 @@ pub struct DrivenHost {
     layers: Vec<Option<RunningLayer>>,
     /// Their specs, also of those that are not up.
     specs: Vec<Spec>,
+    /// How many times the probe of each was restarted.
+    restarts: Vec<u32>,
     /// The packaged files of all hosts, if this one has made them.
     package: Option<WorkDir>,
     /// The prepared trial, and what the kernel's threads had used before it.
@@ -121,6 +138,7 @@ impl DrivenHost {
         Ok(Self {
             layers: Vec::new(),
             specs: Vec::new(),
+            restarts: Vec::new(),
             package: None,
             trial: None,
             meter: Meter::new(),
@@ -183,6 +201,7 @@ impl DrivenHost {
         self.trial = None;
         self.layers.clear();
         self.specs = layers.iter().map(|(spec, _)| spec.clone()).collect();
+        self.restarts = vec![0; layers.len()];
         let session = self.sessions;
         self.sessions += 1;
         let mut all = Vec::new();
@@ -236,10 +255,7 @@ impl DrivenHost {
                 }
                 Err(lost) => {
                     self.layers.push(None);
-                    Err(StepError {
-                        hint: lost.hint,
-                        ..StepError::new(lost.reason)
-                    })
+                    Err(lost.into())
                 }
             });
         }
@@ -352,7 +368,7 @@ impl DrivenHost {
     ///
     /// # Errors
     ///
-    /// If no trial is prepared, or a disk was full. Any other failure is stored with the trial.
+    /// If no trial is prepared, a disk was full, or the layer was lost. Any other failure is stored with the trial.
     pub fn finish(&mut self) -> Result<TrialRecord, StepError> {
         let Some((_, attempt, kernel)) = &mut self.trial else {
             return Err(not_prepared());
@@ -365,7 +381,7 @@ impl DrivenHost {
             attempt.end(up, request)
         });
         if let Err(e) = ended
-            && e.no_room
+            && (e.no_room || e.lost)
         {
             return Err(e);
         }
@@ -426,6 +442,8 @@ impl DrivenHost {
         if let Err(lost) = watching.judge(Ok(())) {
             attempt.lose(lost);
         }
+        drop(watching);
+        let layer = trial.cell.layer;
         match &attempt.made.failure {
             None => Ok(()),
             Some(Failure::Work {
@@ -437,8 +455,39 @@ impl DrivenHost {
                 message: message.clone(),
                 hint: hint.clone(),
                 no_room: is_no_room(*errno),
+                lost: false,
             }),
-            Some(failure) => Err(StepError::new(failure.text())),
+            Some(Failure::Broken(reason)) => {
+                let reason = reason.clone();
+                Err(self.revive(layer, &reason))
+            }
+            Some(Failure::Lost(lost)) => {
+                let lost = lost.clone();
+                self.layers[layer] = None;
+                Err(lost.into())
+            }
+            Some(failure @ Failure::CutOff) => Err(StepError::new(failure.text())),
+        }
+    }
+
+    /// Restarts the failed probe of a layer, as often as a run of this machine alone does. After that the layer is lost.
+    /// Returns what is said of the step.
+    fn revive(&mut self, layer: usize, reason: &str) -> StepError {
+        let revived = match self.layers[layer].as_mut() {
+            Some(up) if self.restarts[layer] < RESTARTS => {
+                self.restarts[layer] += 1;
+                let watching = self.watch.over(&up.info().helpers);
+                let restarted = watching.judge(up.restart(&self.stop));
+                restarted.map_err(|lost| cannot_restart(reason, lost))
+            }
+            _ => Err(failed_again(reason.to_owned())),
+        };
+        match revived {
+            Ok(()) => StepError::new(format!("{reason}; its probe was started again")),
+            Err(lost) => {
+                self.layers[layer] = None;
+                lost.into()
+            }
         }
     }
 }

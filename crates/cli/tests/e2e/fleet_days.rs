@@ -396,6 +396,43 @@ fn a_task_whose_main_thread_hangs_is_lost_after_the_silence() {
     assert!(all, "{rounds:?}");
 }
 
+/// Once a probe is started again; a host whose probe dies twice is lost.
+#[test]
+fn a_host_whose_probes_die_again_and_again_is_lost() {
+    let lm = storm(Lm::new(), HERE, "8").args(["--hosts", "a,b,c"]);
+    let (child, home) = lm.start();
+    let kill_probes = |after: usize| {
+        wait_for("more trials", || {
+            (trials_stored(home.path()) as usize > after).then_some(())
+        });
+        let task = with_thread(child.id(), "alive").expect("a task");
+        let probes = layermark_sys::process::children(task);
+        assert!(!probes.is_empty());
+        for probe in probes {
+            let pid = Pid::from_raw(probe.cast_signed()).expect("a process");
+            kill_process(pid, Signal::KILL).expect("kill");
+        }
+    };
+    kill_probes(ROUNDS);
+    kill_probes(trials_stored(home.path()) as usize + 3 * ROUNDS);
+    let json = Said::from(common::output(child), home).code(0).json();
+    let hosts = json["hosts"].as_array().expect("hosts");
+    let lost: Vec<usize> = (0..3).filter(|at| hosts[*at]["lost"] == true).collect();
+    assert_eq!(lost.len(), 1, "{hosts:#?}");
+    let text = hosts[lost[0]]["text"].as_str().expect("text");
+    assert!(text.contains("; hint: the kernel may say why"), "{text}");
+    let rounds = json["run"]["rounds"].as_array().expect("rounds");
+    let turns = rounds
+        .iter()
+        .flat_map(|r| r["turns"].as_array().expect("turns"));
+    let (own, others): (Vec<&Value>, Vec<&Value>) = turns.partition(|t| t["host"] == lost[0]);
+    assert!(others.iter().all(|t| t["error"].is_null()), "{others:#?}");
+    let mut own = own.iter().map(|t| t["error"].as_str());
+    let again = own.find_map(|error| error.filter(|e| e.contains("its probe was started again")));
+    assert!(again.is_some(), "{json:#}");
+    assert!(own.any(|error| error.is_none()), "{json:#}");
+}
+
 #[test]
 fn a_database_that_is_gone_for_a_while_loses_nothing() {
     let Some(server) = Server::start() else {
