@@ -216,6 +216,53 @@ fn a_host_took_part_for_as_long_as_the_run_lasted() {
     }
 }
 
+/// The share has no room for what one of them writes: in the text as well.
+#[test]
+fn turns_that_failed_have_their_reason() {
+    let (mut run, mut trials) = stored(1.0, 0);
+    for record in trials.iter_mut().filter(|t| t.cell.layer != 1) {
+        if record.host.is_some_and(|of| of.host == 1) {
+            record.trial = None;
+            record.error = Some(format!("no space {}", record.cell.block));
+        }
+    }
+    let fleet = run.fleet.as_mut().expect("a fleet's");
+    fleet.hosts[2].lost = Some(LostHost {
+        during: "it had its turn".into(),
+        why: "its launcher ended".into(),
+    });
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    let failed: Vec<_> = found.hosts.iter().map(|h| h.failed_turns).collect();
+    assert_eq!(failed, [0, 12, 0]);
+    assert_eq!(found.hosts[1].error.as_deref(), Some("no space 0"));
+    let report = Report::build(&run, &trials);
+    let mut page = Vec::new();
+    let format = render::ALL.iter().find(|f| f.id() == "html");
+    format
+        .expect("a page")
+        .write(&report, &mut page)
+        .expect("written");
+    let page = String::from_utf8(page).expect("UTF-8");
+    for says in [
+        "12 turns failed; the first one: no space 0",
+        "2 of 6",
+        "0 of 6",
+    ] {
+        assert!(page.contains(says), "{says}");
+    }
+    // And what another one writes beside others.
+    for record in trials.iter_mut().filter(|t| t.cell.layer > 1) {
+        if record.host.is_some_and(|of| of.host == 2) {
+            record.error = Some("no space".into());
+        }
+    }
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    assert_eq!(
+        found.points[0].text,
+        "no knee is known: in no round with 2 hosts at once did all of them do their part"
+    );
+}
+
 #[test]
 fn a_clock_that_ran_away_is_named() {
     let (mut run, trials) = stored(1.0, 0);
