@@ -97,6 +97,8 @@ fn slurm(exe: &str, (nodes, names): (u32, Option<&str>), share: &str, dir: &str)
          #SBATCH --nodes={nodes}\n\
          {names}#SBATCH --ntasks-per-node=1\n\
          #SBATCH --exclusive\n\
+         # A node that fails is a lost host: the others go on.\n\
+         #SBATCH --no-kill\n\
          #SBATCH --time=00:30:00\n\
          # The share as one host sees it alone, then 2, 4 ... and all of them at once.\n\
          exec {run} --launcher slurm -o \"layermark-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}.json\"\n"
@@ -255,6 +257,7 @@ mod tests {
         );
         let nodes = "#SBATCH --nodes=4\n#SBATCH --nodelist=n1,n2,n3,n4\n#SBATCH --ntasks";
         assert!(text.contains(nodes), "{text}");
+        assert!(text.contains("\n#SBATCH --no-kill\n"), "{text}");
     }
 
     /// What the script starts, in place of layermark: a program that prints its words.
