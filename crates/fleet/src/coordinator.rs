@@ -255,19 +255,22 @@ impl Fleet {
         }
     }
 
-    /// Records that a host is lost.
+    /// Records that a host is lost, and ends its task.
     pub fn lose(&mut self, host: usize, during: &str, why: &str) {
         let (link, of) = (self.hosts[host].link, &mut self.hosts[host]);
         of.awaited = None;
-        if of.lost.is_none() {
-            of.lost = Some(LostHost {
-                during: during.to_owned(),
-                why: why.to_owned(),
-            });
+        if of.lost.is_some() {
+            return;
         }
-        // A launcher of several tasks serves the others.
+        of.lost = Some(LostHost {
+            during: during.to_owned(),
+            why: why.to_owned(),
+        });
         if self.of_link[link].len() == 1 {
             self.links[link].kill();
+        } else if !of.given_up {
+            // A launcher of several tasks serves the others, which do not wait for room in its pipe.
+            let _ = self.links[link].send(&quit(vec![of.task]), Duration::ZERO);
         }
     }
 
@@ -505,13 +508,7 @@ impl Fleet {
 impl Drop for Fleet {
     /// Tells all tasks to end, then waits for their launchers.
     fn drop(&mut self) {
-        let line = ToTasks {
-            n: u64::MAX,
-            to: Vec::new(),
-            order: Order::Quit,
-        };
-        let mut line = serde_json::to_vec(&line).unwrap_or_default();
-        line.push(b'\n');
+        let line = quit(Vec::new());
         for link in &mut self.links {
             let _ = link.send(&line, Duration::from_millis(100));
             link.close();
@@ -524,6 +521,18 @@ impl Drop for Fleet {
             link.end(until);
         }
     }
+}
+
+/// The line that ends these tasks, or all. It is short, so a pipe takes all of it or nothing.
+fn quit(to: Vec<u32>) -> Vec<u8> {
+    let line = ToTasks {
+        n: u64::MAX,
+        to,
+        order: Order::Quit,
+    };
+    let mut line = serde_json::to_vec(&line).unwrap_or_default();
+    line.push(b'\n');
+    line
 }
 
 fn signed(ns: u64) -> i64 {

@@ -79,14 +79,19 @@ fn tasks(
     }
     for line in BufReader::new(orders).lines() {
         let order: ToTasks = serde_json::from_str(&line?)?;
-        let to: Vec<u32> = if order.to.is_empty() {
+        let is_for_all = order.to.is_empty();
+        let to: Vec<u32> = if is_for_all {
             (0..all).collect()
         } else {
             order.to
         };
         for task in to {
             let answer = match &order.order {
-                Order::Quit => return Ok(()),
+                Order::Quit if is_for_all => return Ok(()),
+                Order::Quit => {
+                    fault(task, order.n, &order.order);
+                    continue;
+                }
                 Order::Package(_) => Answer::Packaged {
                     name: format!("layermark-of-{task}"),
                 },
@@ -320,6 +325,25 @@ fn a_host_that_misbehaves_is_lost_and_the_others_go_on() {
         |t, _, o| when(t, o, Behaviour::Garbage),
         "no answer: `1: @lm 1 x`",
     );
+}
+
+/// Tasks of one launcher: it cannot be ended for one of them.
+#[test]
+fn a_lost_host_is_told_to_end() {
+    static TOLD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+    let mut fleet = fleet(3, Duration::from_millis(400), |task, _, order| {
+        match (task, order) {
+            (_, Order::Quit) => TOLD.lock().unwrap().push(task),
+            (1, Order::Turn { .. }) => return Behaviour::Silent,
+            _ => {}
+        }
+        Behaviour::Good
+    });
+    let up = fleet.up();
+    fleet.round(&up, &work());
+    // The others have answered after it was told.
+    fleet.round(&[0, 2], &work());
+    assert_eq!(*TOLD.lock().unwrap(), [1]);
 }
 
 #[test]
