@@ -4,6 +4,7 @@
 //! outside, so that turns of several hosts begin together.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -111,6 +112,8 @@ pub struct DrivenHost {
     specs: Vec<Spec>,
     /// How many times the probe of each was restarted.
     restarts: Vec<u32>,
+    /// Master copies of packaged files for the layers that are up.
+    masters: Vec<PathBuf>,
     /// The packaged files of all hosts, if this one has made them.
     package: Option<WorkDir>,
     /// The prepared trial, and what the kernel's threads had used before it.
@@ -139,6 +142,7 @@ impl DrivenHost {
             layers: Vec::new(),
             specs: Vec::new(),
             restarts: Vec::new(),
+            masters: Vec::new(),
             package: None,
             trial: None,
             meter: Meter::new(),
@@ -174,6 +178,8 @@ impl DrivenHost {
         let master = self.packaged(&name, &files)?;
         let work = WorkDir::shared(dir).map_err(LabError::from)?;
         work.package(&master).map_err(LabError::from)?;
+        // Otherwise it goes with the directory of this host.
+        let _ = fs::remove_dir_all(&master);
         let name = work.named().file_name();
         let name = name.map(|name| name.to_string_lossy().into_owned());
         self.package = Some(work);
@@ -200,6 +206,10 @@ impl DrivenHost {
     ) -> Vec<Result<DrivenLayer, StepError>> {
         self.trial = None;
         self.layers.clear();
+        for master in self.masters.drain(..) {
+            // Otherwise it goes with the directory of this host.
+            let _ = fs::remove_dir_all(&master);
+        }
         self.specs = layers.iter().map(|(spec, _)| spec.clone()).collect();
         self.restarts = vec![0; layers.len()];
         let session = self.sessions;
@@ -225,6 +235,9 @@ impl DrivenHost {
                 }
             };
             made = Some((points, master.clone()));
+            if !is_known {
+                self.masters.push(master.clone());
+            }
             let base = Base {
                 dir: self.work.path().join(format!("s{session}-{index}")),
                 packaged: master,
@@ -295,7 +308,7 @@ impl DrivenHost {
     fn packaged(&self, name: &str, files: &PointFiles) -> Result<PathBuf, StepError> {
         let master = self.work.path().join(name);
         let go_on = || !self.stop.at_once();
-        let wrote = std::fs::create_dir(&master).and_then(|()| {
+        let wrote = fs::create_dir(&master).and_then(|()| {
             packaged::write(&master, &check::packaged(&files.points), random(), &go_on)?;
             packaged::place(&master, &files.placed, &go_on)
         });
@@ -510,8 +523,6 @@ fn not_prepared() -> StepError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use layermark_model::Plan;
 
     use super::*;
@@ -529,14 +540,46 @@ record = '1M'
 file_size = '16T'
 ";
 
-    #[test]
-    fn what_has_no_room_is_not_written() {
-        let home = tempfile::tempdir().unwrap();
+    /// A host in this directory whose probes cannot be started, and the points of `HUGE`.
+    fn host(home: &Path) -> (DrivenHost, Vec<Point>) {
         let points = Plan::from_toml(HUGE).unwrap();
         let points = crate::fleet_points(&points, Catalog::default()).unwrap();
         let exe = Path::new("/nonexistent");
         let silence = Duration::from_secs(5);
-        let mut host = DrivenHost::new(home.path(), exe, silence, &Stop::new()).unwrap();
+        let host = DrivenHost::new(home, exe, silence, &Stop::new()).unwrap();
+        (host, points)
+    }
+
+    /// Names in the directory of a host.
+    fn names(host: &DrivenHost) -> Vec<String> {
+        let made = fs::read_dir(host.work.path()).unwrap().flatten();
+        let made = made.map(|entry| entry.file_name().into_string().unwrap());
+        made.collect()
+    }
+
+    #[test]
+    fn master_copies_go_when_they_are_used_no_more() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut host, mut points) = host(home.path());
+        points.truncate(1);
+        let share = tempfile::tempdir().unwrap();
+        for session in 0..3 {
+            host.package(share.path(), &points).unwrap();
+            drop(host.open(&[(Spec::bare("native"), points.clone())], 1));
+            let names = names(&host);
+            let of = |kind| names.iter().filter(|name| name.starts_with(kind)).count();
+            assert_eq!(
+                (of("packaged-"), of("package-")),
+                (1, 0),
+                "{session}: {names:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut host, points) = host(home.path());
         let native = (Spec::bare("native"), points);
         let refused = host.open(&[native], 1).remove(0).unwrap_err();
         assert!(
@@ -546,8 +589,6 @@ file_size = '16T'
             refused.message
         );
         assert!(refused.hint.unwrap().contains("--scale"));
-        let made = fs::read_dir(host.work.path()).unwrap().flatten();
-        let made: Vec<_> = made.map(|entry| entry.file_name()).collect();
-        assert_eq!(made, [".layermark"]);
+        assert_eq!(names(&host), [".layermark"]);
     }
 }
