@@ -1,8 +1,8 @@
 //! A stored run of a fleet: its layers are compared by one host, and its section has them all.
 
 use layermark_model::{
-    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, LostHost, Run, RunStatus,
-    TrialRecord,
+    Facts, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, LostHost, Mount,
+    Run, RunStatus, TrialRecord,
 };
 use layermark_report::{FleetFound, Report, ResultRow, render};
 
@@ -185,6 +185,99 @@ fn a_curve_is_said_up_to_the_hosts_that_it_was_read_from() {
             answer.starts_with("No knee up to 2 hosts at 1 point; "),
             "{answer}"
         );
+    }
+}
+
+/// Multiplies the time of `n2` in these layers.
+fn slow_down(trials: &mut [TrialRecord], layers: impl Fn(usize) -> bool) {
+    for record in trials.iter_mut().filter(|t| layers(t.cell.layer)) {
+        let is_slow = record.host.is_some_and(|of| of.host == 1);
+        for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+            pass.elapsed_ns *= if is_slow { 2 } else { 1 };
+        }
+    }
+}
+
+/// Two blocks of three hosts, six of two after a loss: a host that was slow in these is named.
+#[test]
+fn the_slowest_host_is_that_of_most_blocks() {
+    let (run, mut trials) = stored_blocks(8, 1.0, 0);
+    trials.retain(|t| t.cell.block < 2 || t.cell.layer != 3);
+    slow_down(&mut trials, |layer| layer == 2);
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    let slowest = found.points[0].slowest.as_ref().expect("a slow host");
+    assert_eq!(slowest.name, "n2");
+    assert!(slowest.ratio.estimate > 1.9, "{slowest:?}");
+}
+
+/// A change of one host's trials or facts.
+type HostChange = fn(&mut FleetHost, &mut TrialRecord);
+
+#[test]
+fn a_slow_host_is_named_with_what_is_different_about_it() {
+    let because = |change: HostChange| {
+        let (mut run, mut trials) = stored(1.0, 0);
+        slow_down(&mut trials, |layer| layer == 3);
+        let share = Facts {
+            mounts: vec![Mount {
+                fs: "nfs4".into(),
+                options: "rw,vers=4.2".into(),
+                ..Mount::default()
+            }],
+            ..Facts::default()
+        };
+        let machine = run.machine.clone();
+        let fleet = run.fleet.as_mut().expect("a fleet's");
+        for host in &mut fleet.hosts {
+            (host.machine, host.share) = (Some(machine.clone()), Some(share.clone()));
+        }
+        for record in &mut trials {
+            for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+                pass.waited_ns = Some(0);
+            }
+            if record.host.is_some_and(|of| of.host == 1) {
+                change(&mut fleet.hosts[1], record);
+            }
+        }
+        let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+        let slowest = found.points[0].slowest.clone().expect("a slow host");
+        assert_eq!(slowest.name, "n2");
+        slowest.because
+    };
+    assert_eq!(because(|_, _| {}), None);
+    let changes: [(HostChange, &str); 4] = [
+        (
+            |_, record| record.steal = 0.3,
+            "its hypervisor took 30 % of its CPUs, and 0 % of the others'",
+        ),
+        (
+            |_, record| {
+                for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+                    pass.waited_ns = Some(pass.elapsed_ns / 4);
+                }
+            },
+            "it waited for a CPU 25 % of the time, the others 0 %",
+        ),
+        (
+            |host, _| {
+                if let Some(share) = &mut host.share {
+                    "rw,vers=3".clone_into(&mut share.mounts[0].options);
+                }
+            },
+            "its share is mounted as nfs4 with rw,vers=3, that of the others as nfs4 with rw,vers=4.2",
+        ),
+        (
+            |host, _| {
+                if let Some(machine) = &mut host.machine {
+                    machine.kernel = "5.10".into();
+                }
+            },
+            "kernel: 5.10, of the others ",
+        ),
+    ];
+    for (change, says) in changes {
+        let because = because(change).unwrap_or_default();
+        assert!(because.starts_with(says), "{because}");
     }
 }
 
