@@ -16,7 +16,8 @@ use layermark_model::{
 use layermark_probe::{Placed, Purpose, packaged};
 
 use crate::{
-    Catalog, LabError, Stop, check,
+    Catalog, LabError, Stop,
+    check::{self, Disk},
     execute::{
         cpu::{Kernel, Meter},
         failures::{RESTARTS, cannot_restart, failed_again, is_no_room},
@@ -171,8 +172,8 @@ impl DrivenHost {
     pub fn package(&mut self, dir: &Path, points: &[Point]) -> Result<String, StepError> {
         self.package = None;
         let files = self.files(points)?;
-        check::room_for(dir, files.of(), 1)?;
-        check::room_for(&self.dir, files.of(), 1)?;
+        check::room_for(Disk::Named(dir), files.of(), 1)?;
+        check::room_for(Disk::Base(&self.dir), files.of(), 1)?;
         let name = format!("package-{}", self.sessions);
         self.sessions += 1;
         let master = self.packaged(&name, &files)?;
@@ -288,10 +289,10 @@ impl DrivenHost {
         let storage = self.catalog.describe(spec).map(|info| info.storage);
         match storage {
             Some(Storage::Directory(dir)) => {
-                check::room_for(&dir, files.of(), sharing.into())?;
-                check::room_for(&self.dir, files.of(), masters)?;
+                check::room_for(Disk::Named(&dir), files.of(), sharing.into())?;
+                check::room_for(Disk::Base(&self.dir), files.of(), masters)?;
             }
-            _ => check::room_for(&self.dir, files.of(), 1 + masters)?,
+            _ => check::room_for(Disk::Base(&self.dir), files.of(), 1 + masters)?,
         }
         Ok(())
     }
