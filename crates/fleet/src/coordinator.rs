@@ -314,7 +314,7 @@ impl Fleet {
         self.collect(&to, n, during, self.silence)
     }
 
-    /// Collects the answers to order `n`.
+    /// Collects the answers to order `n`. One interrupt ends the wait for hosts that start, two any other.
     fn collect(&mut self, to: &[usize], n: u64, during: &str, limit: Duration) -> Vec<Answered> {
         let mut answers = Vec::with_capacity(to.len());
         let mut looked = Instant::now();
@@ -346,7 +346,7 @@ impl Fleet {
                 if at.awaited != Some(n) {
                     continue;
                 }
-                if self.stop.at_once() {
+                if self.stop.at_once() || (n == 0 && self.stop.asked()) {
                     self.hosts[*host].given_up = true;
                     self.lose(*host, during, "the run was stopped at once");
                 } else if at.heard_at.elapsed() >= limit {

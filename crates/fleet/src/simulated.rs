@@ -347,6 +347,21 @@ fn a_lost_host_is_told_to_end() {
 }
 
 #[test]
+fn hosts_that_do_not_start_are_waited_for_until_the_user_stops_the_run() {
+    let (send, heard) = sync_channel(1);
+    let stop = Stop::new();
+    let mut fleet = Fleet::new(heard, Duration::from_mins(1), &stop);
+    let (_orders, to_tasks) = io::pipe().unwrap();
+    let (from_tasks, _out) = io::pipe().unwrap();
+    let link = |link| Link::over(OwnedFd::from(to_tasks), from_tasks, link, &send);
+    fleet.add(&[(0, None)], link).unwrap();
+    stop.ask();
+    // Longer than any test.
+    fleet.greet("own", Duration::from_hours(24));
+    assert!(fleet.hosts[0].lost.is_some() && fleet.hosts[0].fault().is_none());
+}
+
+#[test]
 fn a_host_with_another_binary_takes_no_part() {
     let fleet = fleet(3, Duration::from_secs(5), |task, _, _| {
         if task == 2 {

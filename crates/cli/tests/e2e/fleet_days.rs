@@ -330,6 +330,21 @@ fn a_disk_of_one_host_that_becomes_full_is_a_result() {
     nothing_left(&said.dir.path().join("work/share"));
 }
 
+#[test]
+fn one_interrupt_ends_a_fleet_whose_hosts_do_not_start() {
+    let lm = storm(Lm::new(), "sh -c 'exec sleep 1d' sh {host}", "2");
+    let (child, home) = lm.args(["--hosts", "a,b", "--patience", "1h"]).start();
+    wait_for("both launchers", || {
+        let launchers = layermark_sys::process::children(child.id());
+        (launchers.len() == 2).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
+    let said = Said::from(common::output(child), home).code(130);
+    let says = "stopped while its hosts were started";
+    assert!(said.stderr.contains(says), "{}", said.stderr);
+    assert!(!said.stderr.contains("warning: "), "{}", said.stderr);
+}
+
 /// Stops one thread of a process, and holds it until its own input ends.
 const STOP_A_THREAD: &str = "
 import ctypes, sys

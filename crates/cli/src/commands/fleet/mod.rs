@@ -123,6 +123,12 @@ impl LauncherArgs {
         let limits = (self.silence, self.patience);
         let fleet = Fleet::start(&commands, &binary, limits, stop);
         let fleet = fleet.map_err(|e| self.not_started(&commands, &e))?;
+        if stop.asked() {
+            return Err(Failure {
+                code: Code::Stopped,
+                ..Failure::failed("fleet: stopped while its hosts were started")
+            });
+        }
         for host in &fleet.hosts {
             if let Some(lost) = &host.lost {
                 say(format!(
