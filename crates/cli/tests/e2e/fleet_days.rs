@@ -509,6 +509,36 @@ fn a_database_that_is_gone_for_a_while_loses_nothing() {
     said.fails(2, &["has the directories of its store", "--share"]);
 }
 
+/// The store waits for its server for a minute, and so does the end of the check.
+#[test]
+fn hosts_of_a_check_have_their_words_when_the_database_is_gone() {
+    let Some(server) = Server::start() else {
+        return skipped("no PostgreSQL; hint: apt-get install postgresql");
+    };
+    let url = server.database();
+    let lm = Lm::new();
+    let dir = lm.work().to_str().expect("UTF-8").to_owned();
+    let lm = lm.args(["fleet", "check", "--launcher", HERE, "--hosts", "a,b,c"]);
+    let lm = lm.args(["--dir", &dir, "--store", &url, "--json"]);
+    let (child, home) = lm.args(["--point", "open and stat"]).start();
+    wait_for("some trials", || {
+        let tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'trials'";
+        let is_there = server.sql(&url, tables).trim() == "1";
+        let count = || server.sql(&url, "SELECT count(*) FROM trials");
+        (is_there && count().trim() != "0").then_some(())
+    });
+    server.stop();
+    let said = Said::from(common::output(child), home).code(1);
+    let json = said.json();
+    let words = json["hosts"].as_array().expect("hosts").iter();
+    let words: Vec<&str> = words.filter_map(|h| h["word"].as_str()).collect();
+    assert!(words.len() == 3 && !words.contains(&"lost"), "{json:#}");
+    assert!(json["compared"]["runs"].is_array(), "{json:#}");
+    for says in ["trials are kept in memory", "trials are not stored"] {
+        assert!(said.stderr.contains(says), "{}", said.stderr);
+    }
+}
+
 #[test]
 fn two_fleets_at_once_disturb_only_each_others_times() {
     let dir = common::disk_dir();

@@ -98,8 +98,8 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
             keeper.state(run);
             Ok(())
         }
-        StormEvent::Trials(_, records) => {
-            keeper.trials(records);
+        StormEvent::Trials(run, records) => {
+            keeper.trials(run, records);
             Ok(())
         }
         StormEvent::Barrier(barrier) => {
