@@ -383,6 +383,7 @@ fn request(blocks: u32) -> StormRequest {
         points: vec![work().point],
         launcher: "made up".into(),
         asked: Some("3".into()),
+        exe: None,
         dir: "/own".into(),
         share: "/share".into(),
         blocks,

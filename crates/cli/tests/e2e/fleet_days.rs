@@ -506,7 +506,24 @@ fn a_database_that_is_gone_for_a_while_loses_nothing() {
         .args(again)
         .args(["--store", &url, "--blocks", "5"])
         .run();
-    said.fails(2, &["has the directories of its store", "--share"]);
+    let said = said.fails(2, &["has the directories of its store", "--share"]);
+    // As a version in which a point has another name.
+    server.sql(
+        &url,
+        "UPDATE runs SET points = replace(points, '\"names\"', '\"other\"')",
+    );
+    let work = said.dir.path().join("work");
+    let (work, share) = (work.display(), work.join("share"));
+    let dirs = format!("--dir {work} --share {}", share.display());
+    let lm = said
+        .then()
+        .args(again)
+        .args(["--store", &url, "--exe", "/opt/l m"]);
+    let said = lm.args(dirs.split(' ')).run();
+    let hint = format!(
+        "layermark fleet run PLAN --launcher '{HERE}' --hosts a,b,c --exe '/opt/l m' {dirs}"
+    );
+    said.fails(2, &["has other work", &hint]);
 }
 
 /// The store waits for its server for a minute, and so does the end of the check.

@@ -165,6 +165,7 @@ mod tests {
         run.fleet = Some(Box::new(FleetOfRun {
             launcher: "ssh {host}".into(),
             asked: Some("a,b".into()),
+            exe: Some("/opt/lay ermark".into()),
             share: "/s".into(),
             ..FleetOfRun::default()
         }));
@@ -196,7 +197,7 @@ mod tests {
         assert!(e.message.contains(&lost), "{}", e.message);
         let hint = e.hint.unwrap();
         let again = format!(
-            "layermark fleet run --launcher 'ssh {{host}}' --hosts a,b --dir {} --share /s --resume {} --store ",
+            "layermark fleet run --launcher 'ssh {{host}}' --hosts a,b --exe '/opt/lay ermark' --dir {} --share /s --resume {} --store ",
             shell_words::quote(&run.dir),
             run.id
         );

@@ -105,6 +105,12 @@ impl LauncherArgs {
         self.dir.clone().unwrap_or_else(|| OWN_DIR.to_owned())
     }
 
+    /// Path of layermark on the hosts, if the user named it.
+    fn exe_in_words(&self) -> Option<String> {
+        let exe = self.exe.as_ref()?;
+        Some(exe.to_string_lossy().into_owned())
+    }
+
     /// Starts the tasks. Reports those that did not start; fails if none did.
     fn start(&self, stop: &Stop) -> Result<Fleet, Failure> {
         let refused = |e: launchers::LauncherError| Failure::usage(e.message).hint(e.hint);
