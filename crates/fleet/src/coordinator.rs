@@ -15,7 +15,7 @@ use crate::{
     frame::{self, Pieces},
     hosts,
     launchers::StartCommand,
-    link::{self, Found, Heard, Link},
+    link::{Found, Heard, LAST_BREATH, Link},
     protocol::{Answer, FromTask, Hello, Order, ToTasks, VERSION},
 };
 
@@ -27,6 +27,8 @@ const MOST_FOREIGN: u64 = 1 << 20;
 const MOST_WORK: Duration = Duration::from_hours(1);
 /// Interval of checks for silent hosts and for the user.
 const TICK: Duration = Duration::from_millis(100);
+/// Interval of checks whether launchers have ended.
+const LOOK: Duration = Duration::from_millis(10);
 /// Clocks are compared so many times at the start, and after each round.
 const CLOCK_ROUNDS: u32 = 9;
 const CLOCK_ROUNDS_AGAIN: u32 = 3;
@@ -506,19 +508,40 @@ impl Fleet {
 }
 
 impl Drop for Fleet {
-    /// Tells all tasks to end, then waits for their launchers.
+    /// Tells all tasks to end, then waits for their launchers: as long as they say that they remove their files, and for
+    /// no longer than a host may be silent.
     fn drop(&mut self) {
         let line = quit(Vec::new());
         for link in &mut self.links {
             let _ = link.send(&line, Duration::from_millis(100));
             link.close();
         }
+        let begun = Instant::now();
+        let most = if self.stop.at_once() {
+            LAST_BREATH
+        } else {
+            self.silence.max(LAST_BREATH)
+        };
+        let mut until = vec![begun + LAST_BREATH; self.links.len()];
+        loop {
+            let now = Instant::now();
+            let mut links = self.links.iter_mut().zip(&until);
+            if now >= begun + most || links.all(|(link, until)| now >= *until || link.has_ended()) {
+                break;
+            }
+            match self.heard.recv_timeout(LOOK) {
+                Ok(heard) if matches!(heard.found, Found::Frame(_)) => {
+                    until[heard.link] = heard.at + LAST_BREATH;
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
         // Readers must not wait for room while their launchers are waited for.
         let (_, nobody) = sync_channel(0);
         self.heard = nobody;
-        let until = Instant::now() + link::LAST_BREATH;
-        for link in &mut self.links {
-            link.end(until);
+        for (link, until) in self.links.iter_mut().zip(until) {
+            link.end(until.min(begun + most));
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     check::{CheckRequest, check},
     coordinator::{ClockTrips, Fleet},
     frame,
+    launchers::StartCommand,
     link::Link,
     protocol::{Answer, FromTask, Hello, Opened, OpenedLayer, Order, ToTasks, VERSION},
     round::RoundWork,
@@ -359,6 +360,27 @@ fn hosts_that_do_not_start_are_waited_for_until_the_user_stops_the_run() {
     // Longer than any test.
     fleet.greet("own", Duration::from_hours(24));
     assert!(fleet.hosts[0].lost.is_some() && fleet.hosts[0].fault().is_none());
+}
+
+/// It says so for longer than one may take that says nothing.
+#[test]
+fn hosts_that_remove_their_files_are_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = dir.path().join("done");
+    let work =
+        "cat >&2; for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo \"@lm 0 $i. {}\"; done; : >\"$1\"";
+    let words = ["sh", "-c", work, "sh", done.to_str().unwrap()];
+    let command = StartCommand {
+        words: words.map(Into::into).to_vec(),
+        tasks: vec![(0, None)],
+    };
+    let (send, heard) = sync_channel(64);
+    let mut fleet = Fleet::new(heard, Duration::from_hours(1), &Stop::new());
+    let start = |link| Link::start(&command, link, &send);
+    fleet.add(&command.tasks, start).unwrap();
+    drop(send);
+    drop(fleet);
+    assert!(done.exists());
 }
 
 #[test]
