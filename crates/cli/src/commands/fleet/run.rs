@@ -147,7 +147,10 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &file {
         file.fill(args.force, &|out| Ok(out.open("")?.write_all(&json)?))?;
     }
-    kept?;
+    if let Err(e) = kept {
+        // Standard output has its JSON.
+        return Ok(e.print(false));
+    }
     say(format!(
         "run {0}: layermark report {0}{1}",
         run.id, request.store
