@@ -14,7 +14,7 @@ use layermark_model::{
 
 use crate::{
     coordinator::{ClockTrips, Fleet},
-    protocol::{Answer, LayerOrder, OpenOrder, Opened, Order, with_hint},
+    protocol::{Answer, LayerOrder, OpenOrder, Opened, OpenedLayer, Order, with_hint},
     round::RoundWork,
 };
 
@@ -29,6 +29,7 @@ const TURN_OF_FILES: Duration = Duration::from_millis(5);
 /// The lead-in lasts this part of a turn.
 const LEAD_IN: u32 = 10;
 const OPENING: &str = "its layers were set up";
+const SHARE: &str = "the share was set up";
 
 /// What to check.
 #[derive(Debug, Clone)]
@@ -182,6 +183,17 @@ pub(crate) fn opened(fleet: &mut Fleet, order: &Order) -> BTreeMap<usize, Opened
     all
 }
 
+/// Loses a host that could not set up one of these layers of the share.
+pub(crate) fn lose_without<'a>(
+    fleet: &mut Fleet,
+    host: usize,
+    mut shares: impl Iterator<Item = &'a OpenedLayer>,
+) {
+    if let Some((why, hint)) = shares.find_map(|share| share.failed.clone()) {
+        fleet.lose(host, SHARE, &with_hint(why, hint));
+    }
+}
+
 struct Check<'a> {
     runs: Vec<Option<Run>>,
     layers: Vec<Spec>,
@@ -201,6 +213,7 @@ impl Check<'_> {
         let layers = with_all(&self.layers, &request.points);
         let order = open_order(&request.dir, layers, &request.points, limits);
         for (host, opened) in opened(fleet, &order) {
+            lose_without(fleet, host, opened.layers.iter().skip(1));
             let name = &fleet.hosts[host].name;
             let run = self.run_of(name, &opened);
             let kept = self.runs[host].get_or_insert_with(|| run.clone());

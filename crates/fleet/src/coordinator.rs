@@ -15,7 +15,7 @@ use crate::{
     frame::{self, Pieces},
     hosts,
     launchers::StartCommand,
-    link::{self, Found, Heard, Link},
+    link::{Found, Heard, LAST_BREATH, Link},
     protocol::{Answer, FromTask, Hello, Order, ToTasks, VERSION},
 };
 
@@ -27,6 +27,8 @@ const MOST_FOREIGN: u64 = 1 << 20;
 const MOST_WORK: Duration = Duration::from_hours(1);
 /// Interval of checks for silent hosts and for the user.
 const TICK: Duration = Duration::from_millis(100);
+/// Interval of checks whether launchers have ended.
+const LOOK: Duration = Duration::from_millis(10);
 /// Clocks are compared so many times at the start, and after each round.
 const CLOCK_ROUNDS: u32 = 9;
 const CLOCK_ROUNDS_AGAIN: u32 = 3;
@@ -255,19 +257,22 @@ impl Fleet {
         }
     }
 
-    /// Records that a host is lost.
+    /// Records that a host is lost, and ends its task.
     pub fn lose(&mut self, host: usize, during: &str, why: &str) {
         let (link, of) = (self.hosts[host].link, &mut self.hosts[host]);
         of.awaited = None;
-        if of.lost.is_none() {
-            of.lost = Some(LostHost {
-                during: during.to_owned(),
-                why: why.to_owned(),
-            });
+        if of.lost.is_some() {
+            return;
         }
-        // A launcher of several tasks serves the others.
+        of.lost = Some(LostHost {
+            during: during.to_owned(),
+            why: why.to_owned(),
+        });
         if self.of_link[link].len() == 1 {
             self.links[link].kill();
+        } else if !of.given_up {
+            // A launcher of several tasks serves the others, which do not wait for room in its pipe.
+            let _ = self.links[link].send(&quit(vec![of.task]), Duration::ZERO);
         }
     }
 
@@ -311,7 +316,7 @@ impl Fleet {
         self.collect(&to, n, during, self.silence)
     }
 
-    /// Collects the answers to order `n`.
+    /// Collects the answers to order `n`. One interrupt ends the wait for hosts that start, two any other.
     fn collect(&mut self, to: &[usize], n: u64, during: &str, limit: Duration) -> Vec<Answered> {
         let mut answers = Vec::with_capacity(to.len());
         let mut looked = Instant::now();
@@ -343,7 +348,7 @@ impl Fleet {
                 if at.awaited != Some(n) {
                     continue;
                 }
-                if self.stop.at_once() {
+                if self.stop.at_once() || (n == 0 && self.stop.asked()) {
                     self.hosts[*host].given_up = true;
                     self.lose(*host, during, "the run was stopped at once");
                 } else if at.heard_at.elapsed() >= limit {
@@ -503,27 +508,54 @@ impl Fleet {
 }
 
 impl Drop for Fleet {
-    /// Tells all tasks to end, then waits for their launchers.
+    /// Tells all tasks to end, then waits for their launchers: as long as they say that they remove their files, and for
+    /// no longer than a host may be silent.
     fn drop(&mut self) {
-        let line = ToTasks {
-            n: u64::MAX,
-            to: Vec::new(),
-            order: Order::Quit,
-        };
-        let mut line = serde_json::to_vec(&line).unwrap_or_default();
-        line.push(b'\n');
+        let line = quit(Vec::new());
         for link in &mut self.links {
             let _ = link.send(&line, Duration::from_millis(100));
             link.close();
         }
+        let begun = Instant::now();
+        let most = if self.stop.at_once() {
+            LAST_BREATH
+        } else {
+            self.silence.max(LAST_BREATH)
+        };
+        let mut until = vec![begun + LAST_BREATH; self.links.len()];
+        loop {
+            let now = Instant::now();
+            let mut links = self.links.iter_mut().zip(&until);
+            if now >= begun + most || links.all(|(link, until)| now >= *until || link.has_ended()) {
+                break;
+            }
+            match self.heard.recv_timeout(LOOK) {
+                Ok(heard) if matches!(heard.found, Found::Frame(_)) => {
+                    until[heard.link] = heard.at + LAST_BREATH;
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
         // Readers must not wait for room while their launchers are waited for.
         let (_, nobody) = sync_channel(0);
         self.heard = nobody;
-        let until = Instant::now() + link::LAST_BREATH;
-        for link in &mut self.links {
-            link.end(until);
+        for (link, until) in self.links.iter_mut().zip(until) {
+            link.end(until.min(begun + most));
         }
     }
+}
+
+/// The line that ends these tasks, or all. It is short, so a pipe takes all of it or nothing.
+fn quit(to: Vec<u32>) -> Vec<u8> {
+    let line = ToTasks {
+        n: u64::MAX,
+        to,
+        order: Order::Quit,
+    };
+    let mut line = serde_json::to_vec(&line).unwrap_or_default();
+    line.push(b'\n');
+    line
 }
 
 fn signed(ns: u64) -> i64 {

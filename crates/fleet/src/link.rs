@@ -30,7 +30,7 @@ const MOST_LABELS: usize = 20_000;
 const STACK: usize = 128 << 10;
 /// Bytes read at once.
 const PIECE: usize = 16 << 10;
-/// How long a launcher may take to end after its input was closed.
+/// How long a launcher may take to end after its input was closed, or after the last word of its tasks.
 pub(crate) const LAST_BREATH: Duration = Duration::from_secs(3);
 
 /// How long it may take after it was asked to end at once.
@@ -198,6 +198,12 @@ impl Link {
                 let _ = child.wait();
             }
         }
+    }
+
+    /// Whether the launcher has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut();
+        child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
     /// Closes the launcher's input.

@@ -4,7 +4,7 @@ use layermark_model::{Cell, Facts, Machine, Point, SelfTest, Spec, TrialRecord};
 use serde::{Deserialize, Serialize};
 
 /// Version of this protocol. A task of another version is refused.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Longest order, bytes.
 pub const LONGEST_ORDER: usize = 8 << 20;
@@ -163,6 +163,8 @@ pub enum Answer {
         hint: Option<String>,
         /// Whether a disk was full, or a quota used up, during a trial.
         no_room: bool,
+        /// Whether the layer of the trial was lost.
+        lost: bool,
     },
 }
 

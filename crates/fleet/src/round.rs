@@ -117,7 +117,8 @@ impl Fleet {
         made
     }
 
-    /// Gives an order to hosts. Returns those whose answer was `taken`. Those are lost that have no room on their own disk.
+    /// Gives an order to hosts. Returns those whose answer was `taken`. Those are lost whose layer was lost, or that have no
+    /// room on their own disk.
     fn step(
         &mut self,
         (hosts, is_own): (&[usize], bool),
@@ -137,9 +138,13 @@ impl Fleet {
                     message,
                     hint,
                     no_room,
+                    lost,
                 } => {
                     let message = with_hint(message, hint);
-                    if no_room && is_own {
+                    if lost {
+                        // It would fail in each round that it is in, and so would the round.
+                        self.lose(host, during, &message);
+                    } else if no_room && is_own {
                         // Nothing that it measures there from now on could be trusted.
                         let why = format!("its own disk has no room: {message}");
                         self.lose(host, during, &why);

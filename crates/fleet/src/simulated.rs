@@ -20,8 +20,10 @@ use layermark_model::{
 };
 
 use crate::{
+    check::{CheckRequest, check},
     coordinator::{ClockTrips, Fleet},
     frame,
+    launchers::StartCommand,
     link::Link,
     protocol::{Answer, FromTask, Hello, Opened, OpenedLayer, Order, ToTasks, VERSION},
     round::RoundWork,
@@ -43,6 +45,7 @@ enum Behaviour {
     Remounted,
     Unseen,
     NoRoom,
+    LayerLost,
 }
 
 fn good(_: u32, _: u64, _: &Order) -> Behaviour {
@@ -77,14 +80,19 @@ fn tasks(
     }
     for line in BufReader::new(orders).lines() {
         let order: ToTasks = serde_json::from_str(&line?)?;
-        let to: Vec<u32> = if order.to.is_empty() {
+        let is_for_all = order.to.is_empty();
+        let to: Vec<u32> = if is_for_all {
             (0..all).collect()
         } else {
             order.to
         };
         for task in to {
             let answer = match &order.order {
-                Order::Quit => return Ok(()),
+                Order::Quit if is_for_all => return Ok(()),
+                Order::Quit => {
+                    fault(task, order.n, &order.order);
+                    continue;
+                }
                 Order::Package(_) => Answer::Packaged {
                     name: format!("layermark-of-{task}"),
                 },
@@ -117,6 +125,7 @@ fn tasks(
                     say(task, order.n, Answer::Looked { seen: false }, &mut out)?;
                 }
                 Behaviour::NoRoom => say(task, order.n, no_room(), &mut out)?,
+                Behaviour::LayerLost => say(task, order.n, layer_lost(), &mut out)?,
                 Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
             }
         }
@@ -145,6 +154,16 @@ fn no_room() -> Answer {
         message: "cannot write /own/x: No space left on device (os error 28)".into(),
         hint: Some("make room".into()),
         no_room: true,
+        lost: false,
+    }
+}
+
+fn layer_lost() -> Answer {
+    Answer::Failed {
+        message: "/share does not answer".into(),
+        hint: None,
+        no_room: false,
+        lost: true,
     }
 }
 
@@ -309,6 +328,61 @@ fn a_host_that_misbehaves_is_lost_and_the_others_go_on() {
     );
 }
 
+/// Tasks of one launcher: it cannot be ended for one of them.
+#[test]
+fn a_lost_host_is_told_to_end() {
+    static TOLD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+    let mut fleet = fleet(3, Duration::from_millis(400), |task, _, order| {
+        match (task, order) {
+            (_, Order::Quit) => TOLD.lock().unwrap().push(task),
+            (1, Order::Turn { .. }) => return Behaviour::Silent,
+            _ => {}
+        }
+        Behaviour::Good
+    });
+    let up = fleet.up();
+    fleet.round(&up, &work());
+    // The others have answered after it was told.
+    fleet.round(&[0, 2], &work());
+    assert_eq!(*TOLD.lock().unwrap(), [1]);
+}
+
+#[test]
+fn hosts_that_do_not_start_are_waited_for_until_the_user_stops_the_run() {
+    let (send, heard) = sync_channel(1);
+    let stop = Stop::new();
+    let mut fleet = Fleet::new(heard, Duration::from_mins(1), &stop);
+    let (_orders, to_tasks) = io::pipe().unwrap();
+    let (from_tasks, _out) = io::pipe().unwrap();
+    let link = |link| Link::over(OwnedFd::from(to_tasks), from_tasks, link, &send);
+    fleet.add(&[(0, None)], link).unwrap();
+    stop.ask();
+    // Longer than any test.
+    fleet.greet("own", Duration::from_hours(24));
+    assert!(fleet.hosts[0].lost.is_some() && fleet.hosts[0].fault().is_none());
+}
+
+/// It says so for longer than one may take that says nothing.
+#[test]
+fn hosts_that_remove_their_files_are_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = dir.path().join("done");
+    let work =
+        "cat >&2; for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo \"@lm 0 $i. {}\"; done; : >\"$1\"";
+    let words = ["sh", "-c", work, "sh", done.to_str().unwrap()];
+    let command = StartCommand {
+        words: words.map(Into::into).to_vec(),
+        tasks: vec![(0, None)],
+    };
+    let (send, heard) = sync_channel(64);
+    let mut fleet = Fleet::new(heard, Duration::from_hours(1), &Stop::new());
+    let start = |link| Link::start(&command, link, &send);
+    fleet.add(&command.tasks, start).unwrap();
+    drop(send);
+    drop(fleet);
+    assert!(done.exists());
+}
+
 #[test]
 fn a_host_with_another_binary_takes_no_part() {
     let fleet = fleet(3, Duration::from_secs(5), |task, _, _| {
@@ -331,6 +405,7 @@ fn request(blocks: u32) -> StormRequest {
         points: vec![work().point],
         launcher: "made up".into(),
         asked: Some("3".into()),
+        exe: None,
         dir: "/own".into(),
         share: "/share".into(),
         blocks,
@@ -586,6 +661,56 @@ fn another_machine_under_the_name_of_a_host_takes_no_part_and_other_changes_are_
     assert_eq!(run.hosts[2].share, Some(mounted("rw")));
 }
 
+/// A check of one point, with a share. Returns the hosts' runs.
+fn checked(fleet: &mut Fleet) -> Vec<Option<Run>> {
+    let of_storm = request(1);
+    let request = CheckRequest {
+        plan: of_storm.plan,
+        points: of_storm.points,
+        dir: of_storm.dir,
+        share: Some(of_storm.share),
+        budget: Duration::ZERO,
+        seed: 1,
+        silence: of_storm.silence,
+        store: of_storm.store,
+    };
+    let runs = check(fleet, &request, &Stop::new(), &mut |_| Ok::<(), ()>(()));
+    runs.unwrap()
+}
+
+#[test]
+fn a_host_of_a_check_without_the_share_is_lost_with_the_reason() {
+    let mut one = fleet(3, Duration::from_secs(5), |task, _, order| {
+        match (task, order) {
+            (1, Order::Open(_)) => Behaviour::NoShare,
+            _ => Behaviour::Good,
+        }
+    });
+    let runs = checked(&mut one);
+    let lost = one.hosts[1].lost.as_ref().unwrap();
+    assert_eq!(
+        (&*lost.during, &*lost.why),
+        ("the share was set up", "no such share")
+    );
+    let status = |run: &Option<Run>| run.as_ref().map(|run| run.status);
+    let of: Vec<_> = runs.iter().map(status).collect();
+    let (done, failed) = (Some(RunStatus::Done), Some(RunStatus::Failed));
+    assert_eq!(of, [done, failed, done]);
+    // A path that no host has: nothing is measured.
+    let mut none = fleet(3, Duration::from_secs(5), |_, _, order| match order {
+        Order::Open(_) => Behaviour::NoShare,
+        Order::Prepare(_) => Behaviour::Silent,
+        _ => Behaviour::Good,
+    });
+    checked(&mut none);
+    let why = |host: &crate::coordinator::Host| host.lost.as_ref().map(|lost| lost.why.clone());
+    assert!(
+        none.hosts
+            .iter()
+            .all(|host| why(host).as_deref() == Some("no such share"))
+    );
+}
+
 /// What hosts were told about packages: who has made one, which name all were told, and in which layers they worked.
 static PACKAGES: Mutex<(Vec<u32>, Vec<String>, BTreeSet<usize>)> =
     Mutex::new((Vec::new(), Vec::new(), BTreeSet::new()));
@@ -654,7 +779,7 @@ fn a_host_with_another_share_that_makes_the_package_is_the_only_one_that_is_lost
     let mut fleet = fleet(4, Duration::from_secs(5), apart);
     let (run, kept) = package_storm(&mut fleet, 2);
     let lost = run.hosts[0].lost.as_ref().unwrap();
-    let says = "it does not see the package that h1 has put into /share, where 3 hosts see it: ";
+    let says = "it does not see the package that h2 has put into /share, where 3 hosts see it: ";
     assert!(lost.why.starts_with(says), "{lost:?}");
     assert!(
         lost.why
@@ -665,6 +790,31 @@ fn a_host_with_another_share_that_makes_the_package_is_the_only_one_that_is_lost
     assert_eq!(kept.run.unwrap().status, RunStatus::Done);
     let mut all = run.rounds.iter().flat_map(|r| &r.turns);
     assert!(all.all(|t| t.error.is_none() && t.host != 0));
+}
+
+/// The first nine have directories of their own at that path.
+#[test]
+fn hosts_without_the_share_at_the_head_of_the_list_do_not_decide_who_goes_on() {
+    const APART: u32 = 9;
+    fn head(task: u32, _: u64, order: &Order) -> Behaviour {
+        let Order::Look(look) = order else {
+            return Behaviour::Good;
+        };
+        let maker = look.name.rsplit_once('-').unwrap().1;
+        let of_share = maker.parse::<u32>().unwrap() >= APART;
+        if task >= APART && of_share {
+            Behaviour::Good
+        } else {
+            Behaviour::Unseen
+        }
+    }
+    let mut fleet = fleet(29, Duration::from_secs(5), head);
+    let (run, _) = package_storm(&mut fleet, 1);
+    let up: Vec<bool> = run.hosts.iter().map(|h| h.lost.is_none()).collect();
+    let (apart, sharing) = up.split_at(APART as usize);
+    assert!(apart.iter().all(|up| !up) && sharing.iter().all(|up| *up));
+    let lost = run.hosts[0].lost.as_ref().unwrap();
+    assert!(lost.why.contains("where 20 hosts see it"), "{lost:?}");
 }
 
 /// Each has a directory of its own: one goes on.
@@ -755,6 +905,26 @@ fn a_host_is_lost_when_its_own_disk_is_full_and_not_when_the_share_is() {
     assert!(run.hosts.iter().all(|h| h.lost.is_none()));
     let failed = run.rounds.iter().flat_map(|r| &r.turns);
     assert!(failed.filter(|t| t.error.is_some()).all(|t| t.host == 1));
+}
+
+/// The share of one goes away: no round fails because of it any more.
+#[test]
+fn a_host_whose_layer_was_lost_takes_no_part_any_more() {
+    let gone = |task, _, order: &Order| match order {
+        Order::Turn { .. } if task == 1 => Behaviour::LayerLost,
+        _ => Behaviour::Good,
+    };
+    let mut fleet = fleet(3, Duration::from_secs(5), gone);
+    let run = kept(usize::MAX).storm(&mut fleet, 3).unwrap();
+    let lost = run.hosts[1].lost.as_ref().unwrap();
+    assert_eq!(
+        (&*lost.during, &*lost.why),
+        ("it had its turn", "/share does not answer")
+    );
+    // The rounds of the point that was under way had counted with it.
+    let later = run.rounds.iter().filter(|r| r.block > 0);
+    let mut later = later.flat_map(|r| &r.turns);
+    assert!(later.all(|t| t.host != 1 && t.error.is_none()));
 }
 
 #[test]

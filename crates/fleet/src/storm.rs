@@ -47,6 +47,8 @@ pub struct StormRequest {
     pub launcher: String,
     /// The hosts, likewise.
     pub asked: Option<String>,
+    /// Path of layermark on the hosts, if the user named it.
+    pub exe: Option<String>,
     /// Each host's own directory.
     pub dir: String,
     /// The shared directory.
@@ -166,6 +168,7 @@ impl<'a> Storm<'a> {
         let of_run = FleetOfRun {
             launcher: request.launcher.clone(),
             asked: request.asked.clone(),
+            exe: request.exe.clone(),
             share: request.share.clone(),
             hosts: vec![FleetHost::default(); hosts],
             work: vec![[None; 2]; points],
@@ -232,6 +235,7 @@ impl<'a> Storm<'a> {
         of_run.sessions += 1;
         of_run.launcher.clone_from(&request.launcher);
         of_run.asked.clone_from(&request.asked);
+        of_run.exe.clone_from(&request.exe);
         of_run.work.resize(points, [None; 2]);
         let groups = of_run.groups;
         storm.of = same_hosts(fleet, &of_run.hosts);

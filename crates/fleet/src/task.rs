@@ -244,8 +244,14 @@ fn obey<W: Write>(
     for order in orders {
         let (n, answer) = match order {
             Ok(ToTasks {
-                order: Order::Quit, ..
-            }) => break,
+                n,
+                order: Order::Quit,
+                ..
+            }) => {
+                // To remove its files is work too.
+                said.at_work.store(n, Ordering::SeqCst);
+                break;
+            }
             Ok(ToTasks { n, order, .. }) => {
                 said.at_work.store(n, Ordering::SeqCst);
                 let done = host.obey(order);
@@ -264,6 +270,7 @@ fn failed(e: StepError) -> Answer {
         message: e.message,
         hint: e.hint,
         no_room: e.no_room,
+        lost: e.lost,
     }
 }
 
@@ -420,6 +427,28 @@ mod tests {
         let to = said.to.into_inner().unwrap();
         let text = String::from_utf8(to.0).unwrap();
         text.matches("alive").count()
+    }
+
+    #[test]
+    fn a_task_is_at_work_while_it_removes_its_files() {
+        let said = Said {
+            task: 0,
+            to: Mutex::new((Vec::new(), 0)),
+            at_work: AtomicU64::new(0),
+        };
+        let name = TaskName {
+            number: 0,
+            host: "h".into(),
+        };
+        let (send, orders) = channel();
+        let quit = ToTasks {
+            n: 7,
+            to: Vec::new(),
+            order: Order::Quit,
+        };
+        send.send(Ok(quit)).unwrap();
+        obey(&name, &orders, &said, &Stop::new()).unwrap();
+        assert_eq!(said.at_work.into_inner(), 7);
     }
 
     #[test]

@@ -252,7 +252,7 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
                 layers += served::ask(&other, || {
                     let device = fs::metadata(&other).map(|m| m.dev()).ok();
                     if device.is_some() && device != here {
-                        enough(&other, each)?;
+                        enough(Disk::Named(&other), each)?;
                     }
                     Ok::<_, LabError>(u64::from(device == here))
                 })?;
@@ -260,12 +260,40 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
             Storage::Base => layers += 1,
         }
     }
-    enough(dir, package.saturating_add(each.saturating_mul(layers)))
+    let all = package.saturating_add(each.saturating_mul(layers));
+    enough(Disk::Base(dir), all)
 }
 
-/// Checks that the files of these points, with those that are copied for them, so many times, have room in a directory.
+/// A directory whose disk has to have room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Disk<'a> {
+    /// The base directory.
+    Base(&'a Path),
+    /// A directory that the user names for a layer, often a share.
+    Named(&'a Path),
+}
+
+impl<'a> Disk<'a> {
+    fn dir(self) -> &'a Path {
+        match self {
+            Self::Base(dir) | Self::Named(dir) => dir,
+        }
+    }
+
+    /// How much of so many bytes has to stay free beside files: a tenth. A share of petabytes may have less than a tenth
+    /// left and yet far more than the files need.
+    fn spare(self, all: u64, needed: u64) -> u64 {
+        let most = match self {
+            Self::Base(_) => u64::MAX,
+            Self::Named(_) => needed.saturating_mul(10).saturating_add(1 << 30),
+        };
+        most.min(all / 10)
+    }
+}
+
+/// Checks that the files of these points, with those that are copied for them, so many times, have room on a disk.
 pub(crate) fn room_for(
-    dir: &Path,
+    disk: Disk<'_>,
     (points, placed): (&[Point], &[Placed]),
     times: u64,
 ) -> Result<(), LabError> {
@@ -278,19 +306,19 @@ pub(crate) fn room_for(
     let kept = kept_files(points);
     let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
     let each = package.saturating_add(kept).saturating_add(largest(points));
-    served::ask(dir, || enough(dir, each.saturating_mul(times)))
+    served::ask(disk.dir(), || enough(disk, each.saturating_mul(times)))
 }
 
-/// Checks that there is enough space. A tenth of the disk stays free.
-fn enough(dir: &Path, needed: u64) -> Result<(), LabError> {
-    let Ok(disk) = rustix::fs::statvfs(dir) else {
+/// Checks that there is enough space.
+fn enough(disk: Disk<'_>, needed: u64) -> Result<(), LabError> {
+    let Ok(is) = rustix::fs::statvfs(disk.dir()) else {
         return Ok(());
     };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 10;
+    let free = is.f_bavail.saturating_mul(is.f_frsize);
+    let spare = disk.spare(is.f_blocks.saturating_mul(is.f_frsize), needed);
     if needed > 0 && needed.saturating_add(spare) > free {
         return Err(LabError::Space {
-            dir: dir.into(),
+            dir: disk.dir().into(),
             needed,
             free,
             spare,
@@ -391,15 +419,27 @@ mod tests {
     #[test]
     fn what_would_not_fit_is_refused_with_the_figures() {
         let temp = tempfile::tempdir().unwrap();
-        let e = enough(temp.path(), 1 << 60).unwrap_err();
+        let disk = Disk::Base(temp.path());
+        let e = enough(disk, 1 << 60).unwrap_err();
         let text = e.to_string();
         assert!(
             text.contains("1048576T needed") && text.contains("free"),
             "{text}"
         );
         assert!(e.hint().unwrap().contains("--scale") && e.exit_code() == 2);
-        assert!(enough(temp.path(), 0).is_ok());
+        assert!(enough(disk, 0).is_ok());
         assert!(has_room(temp.path(), 0) && !has_room(temp.path(), 1 << 60));
+    }
+
+    /// 2 PB of which 92 % are used have 160 TB left.
+    #[test]
+    fn a_share_has_to_keep_no_more_free_than_it_needs() {
+        let dir = Path::new("/share");
+        let (share, base) = (Disk::Named(dir), Disk::Base(dir));
+        let all = 2 << 50;
+        assert_eq!(share.spare(all, 16 << 30), (160 << 30) + (1 << 30));
+        assert_eq!(base.spare(all, 16 << 30), all / 10);
+        assert_eq!(share.spare(100 << 20, 16 << 30), 10 << 20);
     }
 
     #[test]

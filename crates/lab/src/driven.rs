@@ -4,6 +4,7 @@
 //! outside, so that turns of several hosts begin together.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -15,10 +16,12 @@ use layermark_model::{
 use layermark_probe::{Placed, Purpose, packaged};
 
 use crate::{
-    Catalog, LabError, Stop, check,
+    Catalog, LabError, Stop,
+    check::{self, Disk},
     execute::{
         cpu::{Kernel, Meter},
-        failures::is_no_room,
+        failures::{RESTARTS, cannot_restart, failed_again, is_no_room},
+        layer_failure::LayerFailure,
         session::RunningLayer,
         trial::{Attempt, settle},
         trial_request::{Failure, Least, TrialRequest},
@@ -50,6 +53,8 @@ pub struct StepError {
     pub hint: Option<String>,
     /// Whether a disk was full, or a quota used up, during a trial.
     pub no_room: bool,
+    /// Whether the layer of the trial was lost: nothing more can be measured there.
+    pub lost: bool,
 }
 
 impl From<LabError> for StepError {
@@ -68,6 +73,18 @@ impl StepError {
             message: message.into(),
             hint: None,
             no_room: false,
+            lost: false,
+        }
+    }
+}
+
+impl From<LayerFailure> for StepError {
+    /// Its layer was lost.
+    fn from(lost: LayerFailure) -> Self {
+        Self {
+            hint: lost.hint,
+            lost: true,
+            ..Self::new(lost.reason)
         }
     }
 }
@@ -94,6 +111,10 @@ pub struct DrivenHost {
     layers: Vec<Option<RunningLayer>>,
     /// Their specs, also of those that are not up.
     specs: Vec<Spec>,
+    /// How many times the probe of each was restarted.
+    restarts: Vec<u32>,
+    /// Master copies of packaged files for the layers that are up.
+    masters: Vec<PathBuf>,
     /// The packaged files of all hosts, if this one has made them.
     package: Option<WorkDir>,
     /// The prepared trial, and what the kernel's threads had used before it.
@@ -121,6 +142,8 @@ impl DrivenHost {
         Ok(Self {
             layers: Vec::new(),
             specs: Vec::new(),
+            restarts: Vec::new(),
+            masters: Vec::new(),
             package: None,
             trial: None,
             meter: Meter::new(),
@@ -149,13 +172,15 @@ impl DrivenHost {
     pub fn package(&mut self, dir: &Path, points: &[Point]) -> Result<String, StepError> {
         self.package = None;
         let files = self.files(points)?;
-        check::room_for(dir, files.of(), 1)?;
-        check::room_for(&self.dir, files.of(), 1)?;
+        check::room_for(Disk::Named(dir), files.of(), 1)?;
+        check::room_for(Disk::Base(&self.dir), files.of(), 1)?;
         let name = format!("package-{}", self.sessions);
         self.sessions += 1;
         let master = self.packaged(&name, &files)?;
         let work = WorkDir::shared(dir).map_err(LabError::from)?;
         work.package(&master).map_err(LabError::from)?;
+        // Otherwise it goes with the directory of this host.
+        let _ = fs::remove_dir_all(&master);
         let name = work.named().file_name();
         let name = name.map(|name| name.to_string_lossy().into_owned());
         self.package = Some(work);
@@ -182,7 +207,12 @@ impl DrivenHost {
     ) -> Vec<Result<DrivenLayer, StepError>> {
         self.trial = None;
         self.layers.clear();
+        for master in self.masters.drain(..) {
+            // Otherwise it goes with the directory of this host.
+            let _ = fs::remove_dir_all(&master);
+        }
         self.specs = layers.iter().map(|(spec, _)| spec.clone()).collect();
+        self.restarts = vec![0; layers.len()];
         let session = self.sessions;
         self.sessions += 1;
         let mut all = Vec::new();
@@ -206,6 +236,9 @@ impl DrivenHost {
                 }
             };
             made = Some((points, master.clone()));
+            if !is_known {
+                self.masters.push(master.clone());
+            }
             let base = Base {
                 dir: self.work.path().join(format!("s{session}-{index}")),
                 packaged: master,
@@ -236,10 +269,7 @@ impl DrivenHost {
                 }
                 Err(lost) => {
                     self.layers.push(None);
-                    Err(StepError {
-                        hint: lost.hint,
-                        ..StepError::new(lost.reason)
-                    })
+                    Err(lost.into())
                 }
             });
         }
@@ -259,10 +289,10 @@ impl DrivenHost {
         let storage = self.catalog.describe(spec).map(|info| info.storage);
         match storage {
             Some(Storage::Directory(dir)) => {
-                check::room_for(&dir, files.of(), sharing.into())?;
-                check::room_for(&self.dir, files.of(), masters)?;
+                check::room_for(Disk::Named(&dir), files.of(), sharing.into())?;
+                check::room_for(Disk::Base(&self.dir), files.of(), masters)?;
             }
-            _ => check::room_for(&self.dir, files.of(), 1 + masters)?,
+            _ => check::room_for(Disk::Base(&self.dir), files.of(), 1 + masters)?,
         }
         Ok(())
     }
@@ -279,7 +309,7 @@ impl DrivenHost {
     fn packaged(&self, name: &str, files: &PointFiles) -> Result<PathBuf, StepError> {
         let master = self.work.path().join(name);
         let go_on = || !self.stop.at_once();
-        let wrote = std::fs::create_dir(&master).and_then(|()| {
+        let wrote = fs::create_dir(&master).and_then(|()| {
             packaged::write(&master, &check::packaged(&files.points), random(), &go_on)?;
             packaged::place(&master, &files.placed, &go_on)
         });
@@ -352,7 +382,7 @@ impl DrivenHost {
     ///
     /// # Errors
     ///
-    /// If no trial is prepared, or a disk was full. Any other failure is stored with the trial.
+    /// If no trial is prepared, a disk was full, or the layer was lost. Any other failure is stored with the trial.
     pub fn finish(&mut self) -> Result<TrialRecord, StepError> {
         let Some((_, attempt, kernel)) = &mut self.trial else {
             return Err(not_prepared());
@@ -365,7 +395,7 @@ impl DrivenHost {
             attempt.end(up, request)
         });
         if let Err(e) = ended
-            && e.no_room
+            && (e.no_room || e.lost)
         {
             return Err(e);
         }
@@ -426,6 +456,8 @@ impl DrivenHost {
         if let Err(lost) = watching.judge(Ok(())) {
             attempt.lose(lost);
         }
+        drop(watching);
+        let layer = trial.cell.layer;
         match &attempt.made.failure {
             None => Ok(()),
             Some(Failure::Work {
@@ -437,8 +469,39 @@ impl DrivenHost {
                 message: message.clone(),
                 hint: hint.clone(),
                 no_room: is_no_room(*errno),
+                lost: false,
             }),
-            Some(failure) => Err(StepError::new(failure.text())),
+            Some(Failure::Broken(reason)) => {
+                let reason = reason.clone();
+                Err(self.revive(layer, &reason))
+            }
+            Some(Failure::Lost(lost)) => {
+                let lost = lost.clone();
+                self.layers[layer] = None;
+                Err(lost.into())
+            }
+            Some(failure @ Failure::CutOff) => Err(StepError::new(failure.text())),
+        }
+    }
+
+    /// Restarts the failed probe of a layer, as often as a run of this machine alone does. After that the layer is lost.
+    /// Returns what is said of the step.
+    fn revive(&mut self, layer: usize, reason: &str) -> StepError {
+        let revived = match self.layers[layer].as_mut() {
+            Some(up) if self.restarts[layer] < RESTARTS => {
+                self.restarts[layer] += 1;
+                let watching = self.watch.over(&up.info().helpers);
+                let restarted = watching.judge(up.restart(&self.stop));
+                restarted.map_err(|lost| cannot_restart(reason, lost))
+            }
+            _ => Err(failed_again(reason.to_owned())),
+        };
+        match revived {
+            Ok(()) => StepError::new(format!("{reason}; its probe was started again")),
+            Err(lost) => {
+                self.layers[layer] = None;
+                lost.into()
+            }
         }
     }
 }
@@ -461,8 +524,6 @@ fn not_prepared() -> StepError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use layermark_model::Plan;
 
     use super::*;
@@ -480,14 +541,46 @@ record = '1M'
 file_size = '16T'
 ";
 
-    #[test]
-    fn what_has_no_room_is_not_written() {
-        let home = tempfile::tempdir().unwrap();
+    /// A host in this directory whose probes cannot be started, and the points of `HUGE`.
+    fn host(home: &Path) -> (DrivenHost, Vec<Point>) {
         let points = Plan::from_toml(HUGE).unwrap();
         let points = crate::fleet_points(&points, Catalog::default()).unwrap();
         let exe = Path::new("/nonexistent");
         let silence = Duration::from_secs(5);
-        let mut host = DrivenHost::new(home.path(), exe, silence, &Stop::new()).unwrap();
+        let host = DrivenHost::new(home, exe, silence, &Stop::new()).unwrap();
+        (host, points)
+    }
+
+    /// Names in the directory of a host.
+    fn names(host: &DrivenHost) -> Vec<String> {
+        let made = fs::read_dir(host.work.path()).unwrap().flatten();
+        let made = made.map(|entry| entry.file_name().into_string().unwrap());
+        made.collect()
+    }
+
+    #[test]
+    fn master_copies_go_when_they_are_used_no_more() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut host, mut points) = host(home.path());
+        points.truncate(1);
+        let share = tempfile::tempdir().unwrap();
+        for session in 0..3 {
+            host.package(share.path(), &points).unwrap();
+            drop(host.open(&[(Spec::bare("native"), points.clone())], 1));
+            let names = names(&host);
+            let of = |kind| names.iter().filter(|name| name.starts_with(kind)).count();
+            assert_eq!(
+                (of("packaged-"), of("package-")),
+                (1, 0),
+                "{session}: {names:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut host, points) = host(home.path());
         let native = (Spec::bare("native"), points);
         let refused = host.open(&[native], 1).remove(0).unwrap_err();
         assert!(
@@ -497,8 +590,6 @@ file_size = '16T'
             refused.message
         );
         assert!(refused.hint.unwrap().contains("--scale"));
-        let made = fs::read_dir(host.work.path()).unwrap().flatten();
-        let made: Vec<_> = made.map(|entry| entry.file_name()).collect();
-        assert_eq!(made, [".layermark"]);
+        assert_eq!(names(&host), [".layermark"]);
     }
 }

@@ -17,6 +17,9 @@ pub struct FleetOfRun {
     /// The hosts as the user named them, or their number. Absent if they were those of an allocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// Path of layermark on the hosts, if the user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exe: Option<String>,
     /// The shared directory, with `{host}` for the host's name.
     pub share: String,
     /// All hosts that were asked for, also those that never started.
@@ -69,10 +72,13 @@ impl FleetOfRun {
     pub fn launcher_flags(&self, quote: impl Fn(&str) -> String) -> String {
         let hosts = self.asked.as_deref();
         let hosts = hosts.map(|hosts| format!(" --hosts {}", quote(hosts)));
+        let exe = self.exe.as_deref();
+        let exe = exe.map(|exe| format!(" --exe {}", quote(exe)));
         format!(
-            "--launcher {}{}",
+            "--launcher {}{}{}",
             quote(&self.launcher),
-            hosts.unwrap_or_default()
+            hosts.unwrap_or_default(),
+            exe.unwrap_or_default()
         )
     }
 }

@@ -15,9 +15,9 @@ use std::{
 
 use crate::connect::beside;
 
-/// The lock on a run that this process works on. Released on drop.
+/// Locks on the runs that this process works on: one open file, also for thousands of runs. Released on drop.
 #[derive(Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "held for its drop")] File);
+pub(crate) struct Locks(File);
 
 /// Options that follow no symbolic link and do not wait for a FIFO.
 fn options() -> OpenOptions {
@@ -26,23 +26,38 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Locks the run. `Ok(None)` if another process works on it.
-pub(crate) fn hold(store: &Path, run: &str) -> io::Result<Option<Held>> {
-    let file = options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(beside(store, "-lock"))?;
-    let mut lock = byte(run);
-    // SAFETY: the descriptor is open, and `lock` is a valid `flock` for the time of the call.
-    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
-    if done == 0 {
-        return Ok(Some(Held(file)));
+impl Locks {
+    /// Locks on runs of this store, none yet.
+    pub(crate) fn open(store: &Path) -> io::Result<Self> {
+        let file = options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(beside(store, "-lock"))?;
+        Ok(Self(file))
     }
-    match io::Error::last_os_error() {
-        e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(None),
-        e => Err(e),
+
+    /// Locks the run. False if another process works on it.
+    pub(crate) fn hold(&self, run: &str) -> io::Result<bool> {
+        let mut lock = byte(run);
+        // SAFETY: the descriptor is open, and `lock` is a valid `flock` for the time of the call.
+        let done = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
+        if done == 0 {
+            return Ok(true);
+        }
+        match io::Error::last_os_error() {
+            e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+            e => Err(e),
+        }
+    }
+
+    /// Releases the run.
+    pub(crate) fn release(&self, run: &str) {
+        let mut lock = byte(run);
+        lock.l_type = libc::F_UNLCK as i16;
+        // SAFETY: as above. To release a lock does not fail on an open file.
+        let _ = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
     }
 }
 
@@ -85,12 +100,16 @@ mod tests {
     fn a_run_is_held_until_it_is_let_go() {
         let temp = tempfile::tempdir().unwrap();
         let store = temp.path().join("s.db");
+        let locks = || Locks::open(&store).unwrap();
         assert!(!is_held(&store, "01A"));
-        let held = hold(&store, "01A").unwrap();
-        assert!(held.is_some() && is_held(&store, "01A") && !is_held(&store, "01B"));
-        assert!(hold(&store, "01A").unwrap().is_none());
-        assert!(hold(&store, "01B").unwrap().is_some());
-        drop(held);
+        let own = locks();
+        assert!(own.hold("01A").unwrap() && own.hold("01C").unwrap());
+        assert!(is_held(&store, "01A") && is_held(&store, "01C") && !is_held(&store, "01B"));
+        assert!(!locks().hold("01A").unwrap());
+        assert!(locks().hold("01B").unwrap());
+        own.release("01C");
+        assert!(is_held(&store, "01A") && !is_held(&store, "01C"));
+        drop(own);
         assert!(!is_held(&store, "01A"));
     }
 }

@@ -289,7 +289,8 @@ async fn check_idle(
         .map_err(|e| from_sqlx(e, path.to_owned()))?;
     for run in running {
         let held = if is_sqlite {
-            matches!(alive::hold(path, &run), Ok(None))
+            let held = alive::Locks::open(path).and_then(|locks| locks.hold(&run));
+            matches!(held, Ok(false))
         } else {
             let held = server::is_held(connection, &run).await;
             held.map_err(|e| e.at(path))?

@@ -20,7 +20,7 @@ mod tallies;
 mod write;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -29,7 +29,7 @@ use layermark_model::{Import, Run, RunStatus, StoreOption, TrialRecord};
 use sqlx::{AnyConnection, Connection};
 use tokio::runtime::Runtime;
 
-use alive::Held;
+use alive::Locks;
 use connect::identity;
 use database::Inner;
 use path::Place;
@@ -57,8 +57,10 @@ pub struct Store {
     file: Option<(u64, u64)>,
     /// The state of a file that is only read and that apparently nobody writes.
     stamp: Option<Stamp>,
-    /// The run that this process works on, and its lock if the store is a file.
-    held: Option<(String, Option<Held>)>,
+    /// The runs that this process works on.
+    held: BTreeSet<String>,
+    /// Their locks if the store is a file and some are held.
+    locks: Option<Locks>,
     /// How long to wait for a lost server.
     patience: Duration,
     /// How many times the connection to the server was restored.
@@ -157,7 +159,8 @@ impl Store {
             runtime,
             file: None,
             stamp: None,
-            held: None,
+            held: BTreeSet::new(),
+            locks: None,
             patience: connect::BUSY,
             reconnected: 0,
             narrowed: false,
@@ -196,33 +199,48 @@ impl Store {
         self.narrowed
     }
 
-    /// Marks a run as worked on by this process, until the store is closed or the run has ended.
+    /// Marks a run as worked on by this process, until the store is closed or the run has ended. It may work on several.
     /// Without file locks this does nothing.
     pub fn hold(&mut self, run: &str) -> Result<(), StoreError> {
-        let at_work = StoreError::AtWork {
-            run: run.to_owned(),
-            path: self.path.clone(),
-        };
-        if self.server.is_some() {
-            self.let_go();
-            if !self.with(async |c| server::hold(c, run).await)? {
-                return Err(at_work);
-            }
-            self.held = Some((run.to_owned(), None));
+        if self.held.contains(run) {
             return Ok(());
         }
-        match alive::hold(&self.path, run) {
-            Ok(None) => return Err(at_work),
-            Ok(held) => self.held = held.map(|held| (run.to_owned(), Some(held))),
-            Err(_) => {}
+        let taken = if self.server.is_some() {
+            self.with(async |c| server::hold(c, run).await)?
+        } else {
+            match self.lock(run) {
+                Ok(taken) => taken,
+                Err(_) => return Ok(()),
+            }
+        };
+        if !taken {
+            return Err(StoreError::AtWork {
+                run: run.to_owned(),
+                path: self.path.clone(),
+            });
         }
+        self.held.insert(run.to_owned());
         Ok(())
     }
 
-    fn let_go(&mut self) {
-        if self.held.take().is_some() && self.server.is_some() {
+    /// Locks a run of a file. False if another process works on it.
+    fn lock(&mut self, run: &str) -> std::io::Result<bool> {
+        let locks = match self.locks.take() {
+            Some(locks) => locks,
+            None => Locks::open(&self.path)?,
+        };
+        self.locks.insert(locks).hold(run)
+    }
+
+    fn let_go(&mut self, run: &str) {
+        if !self.held.remove(run) {
+            return;
+        }
+        if let Some(locks) = &self.locks {
+            locks.release(run);
+        } else {
             // A lost server has released the run by itself.
-            let _ = self.with(async |c| server::release(c).await);
+            let _ = self.with(async |c| server::release(c, run).await);
         }
     }
 
@@ -241,7 +259,7 @@ impl Store {
 
     fn let_go_if_ended(&mut self, run: &Run) {
         if run.status != RunStatus::Running {
-            self.let_go();
+            self.let_go(&run.id);
         }
     }
 
@@ -443,7 +461,8 @@ impl Store {
         self.full = true;
         self.file = identity(&to);
         self.lost = Some(std::mem::replace(&mut self.path, to));
-        if let Some((run, _)) = self.held.take() {
+        self.locks = None;
+        for run in std::mem::take(&mut self.held) {
             self.hold(&run)?;
         }
         Ok(())
@@ -510,8 +529,8 @@ impl Store {
     }
 
     fn lost_server(&self, error: StoreError) -> StoreError {
-        match (error, &self.held) {
-            (StoreError::Unreachable { path, reason }, Some((run, _))) => StoreError::Lost {
+        match (error, self.held.first()) {
+            (StoreError::Unreachable { path, reason }, Some(run)) => StoreError::Lost {
                 run: run.clone(),
                 path,
                 reason,
@@ -520,27 +539,24 @@ impl Store {
         }
     }
 
-    /// Reconnects to the server and locks the run again. The server may still attribute the run to
+    /// Reconnects to the server and locks the runs again. The server may still attribute them to
     /// the lost connection.
     fn reconnect(&mut self) -> Result<(), StoreError> {
         let Some(server) = &self.server else {
             return Err(StoreError::closed(&self.path));
         };
-        let held = self.held.as_ref().map(|(run, _)| run.as_str());
         let connection = self.runtime.block_on(async {
             let mut connection = server.connect().await?;
-            let taken = match held {
-                Some(run) => server::hold(&mut connection, run).await,
-                None => Ok(true),
-            };
-            if taken.map_err(|e| e.at(&self.path))? {
-                Ok(connection)
-            } else {
-                Err(StoreError::AtWork {
-                    run: held.unwrap_or_default().to_owned(),
-                    path: self.path.clone(),
-                })
+            for run in &self.held {
+                let taken = server::hold(&mut connection, run).await;
+                if !taken.map_err(|e| e.at(&self.path))? {
+                    return Err(StoreError::AtWork {
+                        run: run.clone(),
+                        path: self.path.clone(),
+                    });
+                }
             }
+            Ok(connection)
         })?;
         self.connection = Some(connection);
         self.reconnected += 1;

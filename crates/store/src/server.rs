@@ -136,9 +136,10 @@ pub(crate) async fn hold(c: &mut AnyConnection, run: &str) -> Result<bool, Inner
     Ok(held)
 }
 
-/// Releases all runs.
-pub(crate) async fn release(c: &mut AnyConnection) -> Result<(), Inner> {
-    sqlx::query("SELECT pg_advisory_unlock_all()")
+/// Releases the run.
+pub(crate) async fn release(c: &mut AnyConnection, run: &str) -> Result<(), Inner> {
+    sqlx::query("SELECT pg_advisory_unlock($1)")
+        .bind(hash(run).cast_signed())
         .execute(c)
         .await?;
     Ok(())

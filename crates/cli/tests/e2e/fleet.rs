@@ -324,6 +324,30 @@ fn a_host_that_says_everything_twice_is_a_result() {
     lost_in_check("\"$@\" | sed -u p", "answered twice");
 }
 
+/// With the reason and a hint in each format.
+#[test]
+fn a_share_that_no_host_has_is_named() {
+    let lm = Lm::new();
+    let (gone, junit) = (lm.work().join("gone"), lm.dir.path().join("check.xml"));
+    let gone = gone.to_str().expect("UTF-8").to_owned();
+    let lm = check(lm, HERE, "a,b,c").args(["--share", &gone]);
+    let said = lm
+        .args(["--junit", junit.to_str().expect("UTF-8")])
+        .run()
+        .code(1);
+    let all = hosts(&said);
+    assert!(all.iter().all(|h| h.1 == "lost"), "{all:?}");
+    let xml = fs::read_to_string(junit).expect("JUnit");
+    for text in [&all[0].2, &xml] {
+        assert!(
+            text.contains("lost while the share was set up: ")
+                && text.contains(&gone)
+                && text.contains("hint: "),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_host_with_another_binary_is_a_result() {
     let lm = Lm::new();

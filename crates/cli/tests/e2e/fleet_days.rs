@@ -330,6 +330,21 @@ fn a_disk_of_one_host_that_becomes_full_is_a_result() {
     nothing_left(&said.dir.path().join("work/share"));
 }
 
+#[test]
+fn one_interrupt_ends_a_fleet_whose_hosts_do_not_start() {
+    let lm = storm(Lm::new(), "sh -c 'exec sleep 1d' sh {host}", "2");
+    let (child, home) = lm.args(["--hosts", "a,b", "--patience", "1h"]).start();
+    wait_for("both launchers", || {
+        let launchers = layermark_sys::process::children(child.id());
+        (launchers.len() == 2).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
+    let said = Said::from(common::output(child), home).code(130);
+    let says = "stopped while its hosts were started";
+    assert!(said.stderr.contains(says), "{}", said.stderr);
+    assert!(!said.stderr.contains("warning: "), "{}", said.stderr);
+}
+
 /// Stops one thread of a process, and holds it until its own input ends.
 const STOP_A_THREAD: &str = "
 import ctypes, sys
@@ -396,6 +411,43 @@ fn a_task_whose_main_thread_hangs_is_lost_after_the_silence() {
     assert!(all, "{rounds:?}");
 }
 
+/// Once a probe is started again; a host whose probe dies twice is lost.
+#[test]
+fn a_host_whose_probes_die_again_and_again_is_lost() {
+    let lm = storm(Lm::new(), HERE, "8").args(["--hosts", "a,b,c"]);
+    let (child, home) = lm.start();
+    let kill_probes = |after: usize| {
+        wait_for("more trials", || {
+            (trials_stored(home.path()) as usize > after).then_some(())
+        });
+        let task = with_thread(child.id(), "alive").expect("a task");
+        let probes = layermark_sys::process::children(task);
+        assert!(!probes.is_empty());
+        for probe in probes {
+            let pid = Pid::from_raw(probe.cast_signed()).expect("a process");
+            kill_process(pid, Signal::KILL).expect("kill");
+        }
+    };
+    kill_probes(ROUNDS);
+    kill_probes(trials_stored(home.path()) as usize + 3 * ROUNDS);
+    let json = Said::from(common::output(child), home).code(0).json();
+    let hosts = json["hosts"].as_array().expect("hosts");
+    let lost: Vec<usize> = (0..3).filter(|at| hosts[*at]["lost"] == true).collect();
+    assert_eq!(lost.len(), 1, "{hosts:#?}");
+    let text = hosts[lost[0]]["text"].as_str().expect("text");
+    assert!(text.contains("; hint: the kernel may say why"), "{text}");
+    let rounds = json["run"]["rounds"].as_array().expect("rounds");
+    let turns = rounds
+        .iter()
+        .flat_map(|r| r["turns"].as_array().expect("turns"));
+    let (own, others): (Vec<&Value>, Vec<&Value>) = turns.partition(|t| t["host"] == lost[0]);
+    assert!(others.iter().all(|t| t["error"].is_null()), "{others:#?}");
+    let mut own = own.iter().map(|t| t["error"].as_str());
+    let again = own.find_map(|error| error.filter(|e| e.contains("its probe was started again")));
+    assert!(again.is_some(), "{json:#}");
+    assert!(own.any(|error| error.is_none()), "{json:#}");
+}
+
 #[test]
 fn a_database_that_is_gone_for_a_while_loses_nothing() {
     let Some(server) = Server::start() else {
@@ -454,7 +506,54 @@ fn a_database_that_is_gone_for_a_while_loses_nothing() {
         .args(again)
         .args(["--store", &url, "--blocks", "5"])
         .run();
-    said.fails(2, &["has the directories of its store", "--share"]);
+    let said = said.fails(2, &["has the directories of its store", "--share"]);
+    // As a version in which a point has another name.
+    server.sql(
+        &url,
+        "UPDATE runs SET points = replace(points, '\"names\"', '\"other\"')",
+    );
+    let work = said.dir.path().join("work");
+    let (work, share) = (work.display(), work.join("share"));
+    let dirs = format!("--dir {work} --share {}", share.display());
+    let lm = said
+        .then()
+        .args(again)
+        .args(["--store", &url, "--exe", "/opt/l m"]);
+    let said = lm.args(dirs.split(' ')).run();
+    let hint = format!(
+        "layermark fleet run PLAN --launcher '{HERE}' --hosts a,b,c --exe '/opt/l m' {dirs}"
+    );
+    said.fails(2, &["has other work", &hint]);
+}
+
+/// The store waits for its server for a minute, and so does the end of the check.
+#[test]
+fn hosts_of_a_check_have_their_words_when_the_database_is_gone() {
+    let Some(server) = Server::start() else {
+        return skipped("no PostgreSQL; hint: apt-get install postgresql");
+    };
+    let url = server.database();
+    let lm = Lm::new();
+    let dir = lm.work().to_str().expect("UTF-8").to_owned();
+    let lm = lm.args(["fleet", "check", "--launcher", HERE, "--hosts", "a,b,c"]);
+    let lm = lm.args(["--dir", &dir, "--store", &url, "--json"]);
+    let (child, home) = lm.args(["--point", "open and stat"]).start();
+    wait_for("some trials", || {
+        let tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'trials'";
+        let is_there = server.sql(&url, tables).trim() == "1";
+        let count = || server.sql(&url, "SELECT count(*) FROM trials");
+        (is_there && count().trim() != "0").then_some(())
+    });
+    server.stop();
+    let said = Said::from(common::output(child), home).code(1);
+    let json = said.json();
+    let words = json["hosts"].as_array().expect("hosts").iter();
+    let words: Vec<&str> = words.filter_map(|h| h["word"].as_str()).collect();
+    assert!(words.len() == 3 && !words.contains(&"lost"), "{json:#}");
+    assert!(json["compared"]["runs"].is_array(), "{json:#}");
+    for says in ["trials are kept in memory", "trials are not stored"] {
+        assert!(said.stderr.contains(says), "{}", said.stderr);
+    }
 }
 
 #[test]

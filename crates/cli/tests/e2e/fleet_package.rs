@@ -63,7 +63,7 @@ fn a_host_without_the_share_is_the_only_one_that_is_lost() {
     let json = said.json();
     assert_eq!(lost(&json), [true, false, false], "{:#}", json["hosts"]);
     let text = json["hosts"][0]["text"].as_str().expect("text");
-    let says = "does not see the package that `b` has put into";
+    let says = "does not see the package that `c` has put into";
     assert!(
         text.replace('`', "").contains(&says.replace('`', "")),
         "{text}"

@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(
             with_names,
             [
-                "srun --label --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --mpi=none --nodelist=n1,n2 -p debug /opt/layermark fleet-task"
+                "srun --label --nodes=2 --ntasks=2 --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --wait=0 --mpi=none --nodelist=n1,n2 -p debug /opt/layermark fleet-task"
             ]
         );
         let counted = lines("slurm", "3").unwrap();

@@ -39,7 +39,8 @@ fn commands(asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
         format!("--nodes={count}"),
         format!("--ntasks={count}"),
         "--ntasks-per-node=1".into(),
-        // A lost host is a result: the others go on.
+        // A lost host is a result: the others go on, also when its node fails.
+        "--no-kill".into(),
         "--kill-on-bad-exit=0".into(),
         "--wait=0".into(),
         "--mpi=none".into(),

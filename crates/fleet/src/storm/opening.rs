@@ -5,7 +5,7 @@ use layermark_model::{Facts, FleetPlace, Machine, ONE_PACKAGE, Point};
 
 use super::{GOING_ON, OnStorm, Storm, StormEvent};
 use crate::{
-    check::{facts_of, in_ms, layers, open_order, opened, with_all},
+    check::{facts_of, in_ms, layers, lose_without, open_order, opened, with_all},
     coordinator::Fleet,
     protocol::{Answer, LayerOrder, LookOrder, Opened, Order, PackageOrder, with_hint},
 };
@@ -44,11 +44,7 @@ impl Storm<'_> {
         let is_gone = self.lacks_package(fleet);
         for (host, opened) in opened {
             let looked = if is_gone { 1 } else { opened.layers.len() };
-            let mut shares = opened.layers.iter().skip(1).take(looked);
-            let failed = shares.find_map(|share| share.failed.clone());
-            if let Some((why, hint)) = failed {
-                fleet.lose(host, "the share was set up", &with_hint(why, hint));
-            }
+            lose_without(fleet, host, opened.layers.iter().skip(1).take(looked));
             match self.differs(host, &opened) {
                 Ok(all) => {
                     for one in all {
@@ -80,23 +76,21 @@ impl Storm<'_> {
         let mut made: Vec<Package> = Vec::new();
         let most_seen =
             |made: &[Package]| made.iter().map(|of| of.seen_by.len()).max().unwrap_or(0);
-        for host in fleet.up() {
-            let knows = |of: &Package| of.seen_by.contains(&host);
-            if !fleet.hosts[host].is_up() || made.iter().any(knows) {
-                continue;
+        while made.len() < TRIES {
+            let knows = |host: &usize| made.iter().any(|of| of.seen_by.contains(host));
+            let others = fleet.up().into_iter().filter(|host| !knows(host));
+            let others: Vec<usize> = others.collect();
+            if others.is_empty() || most_seen(&made) >= others.len() {
+                break;
             }
+            let host = others[spread(made.len(), others.len())];
             let Some(name) = self.made_by(fleet, host, &points) else {
                 continue;
             };
             let seen_by = self.seen_by(fleet, host, &name);
             made.push(Package { name, seen_by });
-            // Hosts that see none of them may have a directory of their own, and those that have gone do not count.
+            // The package of a host that has gone does not count.
             made.retain(|of| fleet.hosts[of.seen_by[0]].is_up());
-            let up = fleet.up().into_iter();
-            let others = up.filter(|host| !made.iter().any(|of| of.seen_by.contains(host)));
-            if most_seen(&made) >= others.count() || made.len() >= TRIES {
-                break;
-            }
         }
         let most = most_seen(&made);
         let chosen = made.into_iter().find(|of| of.seen_by.len() == most)?;
@@ -205,6 +199,15 @@ impl Storm<'_> {
             };
         }
     }
+}
+
+/// The `nth` place of a list, from 0: the first one, then places far from all earlier ones. Hosts with the same fault are
+/// often neighbours, such as those of a rack.
+fn spread(nth: usize, of: usize) -> usize {
+    /// Multiples of the golden ratio, modulo 1, are spread more evenly than any others.
+    const GOLDEN: f64 = 0.618_033_988_749_894_8;
+    let place = (nth as f64 * GOLDEN).fract() * of as f64;
+    (place as usize).min(of.saturating_sub(1))
 }
 
 /// Whether all hosts use the same packaged files at a point.

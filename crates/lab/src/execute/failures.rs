@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// How many times a failed probe is restarted per run.
-const RESTARTS: u32 = 1;
+pub(crate) const RESTARTS: u32 = 1;
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -17,6 +17,23 @@ const EDQUOT: i32 = 122;
 /// Whether an error says that a disk is full or a quota used up.
 pub(crate) fn is_no_room(errno: Option<i32>) -> bool {
     matches!(errno, Some(ENOSPC | EDQUOT))
+}
+
+/// A layer whose probe has failed again.
+pub(crate) fn failed_again(reason: String) -> LayerFailure {
+    let hint = "the kernel may say why: dmesg | tail; if it is only slow: --silence 5m";
+    LayerFailure {
+        hint: Some(hint.to_owned()),
+        ..LayerFailure::new(reason)
+    }
+}
+
+/// A layer whose probe has failed with `reason`, and cannot be restarted.
+pub(crate) fn cannot_restart(reason: &str, lost: LayerFailure) -> LayerFailure {
+    LayerFailure {
+        reason: format!("{reason}, and {}", lost.reason),
+        ..lost
+    }
 }
 
 impl Lab<'_> {
@@ -44,14 +61,7 @@ impl Lab<'_> {
     /// Restarts a failed probe, at most [`RESTARTS`] times. After that the layer is lost.
     fn revive(&mut self, layer: usize, reason: String) -> Result<(), LabError> {
         if self.progress.restarts[layer] >= RESTARTS {
-            let hint = "the kernel may say why: dmesg | tail; if it is only slow: --silence 5m";
-            return self.drop_layer(
-                layer,
-                LayerFailure {
-                    hint: Some(hint.to_owned()),
-                    ..LayerFailure::new(reason)
-                },
-            );
+            return self.drop_layer(layer, failed_again(reason));
         }
         self.progress.restarts[layer] += 1;
         let name = self.progress.run.layers[layer].name.clone();
@@ -59,16 +69,7 @@ impl Lab<'_> {
         self.out
             .warn(format!("{name}: {brief}; its probe is started again"), None);
         let revived = self.machine.restart(layer, &self.fixed);
-        revived.or_else(|lost| {
-            let why = format!("{brief}, and {}", lost.reason);
-            self.drop_layer(
-                layer,
-                LayerFailure {
-                    reason: why,
-                    ..lost
-                },
-            )
-        })
+        revived.or_else(|lost| self.drop_layer(layer, cannot_restart(&brief, lost)))
     }
 
     /// A layer may have little space of its own. If the full disk is the one below all layers,

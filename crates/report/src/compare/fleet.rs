@@ -190,16 +190,25 @@ impl FleetFound {
             status: run.status,
         };
         let answer = answer.words(&NO_NAMES).capitalised().into();
-        let hosts = run.hosts.iter().map(|host| FleetHostRow {
-            name: host.name.clone(),
-            machine: host.machine.clone(),
-            text: match &host.lost {
-                Some(lost) => HostPart::Lost(lost),
-                None => HostPart::Until(run.status),
+        let hosts = run.hosts.iter().enumerate().map(|(at, host)| {
+            let turns = run.rounds.iter().flat_map(|r| &r.turns);
+            let mut errors = turns
+                .filter(|t| t.host == at)
+                .filter_map(|t| t.error.as_ref());
+            let error = errors.next().cloned();
+            FleetHostRow {
+                name: host.name.clone(),
+                machine: host.machine.clone(),
+                text: match &host.lost {
+                    Some(lost) => HostPart::Lost(lost),
+                    None => HostPart::Until(run.status),
+                }
+                .words(&NO_NAMES)
+                .into(),
+                lost: host.lost.is_some(),
+                failed_turns: usize::from(error.is_some()) + errors.count(),
+                error,
             }
-            .words(&NO_NAMES)
-            .into(),
-            lost: host.lost.is_some(),
         });
         let unlike = HostsUnlike::all(&run.hosts, &run.version);
         Self {

@@ -192,8 +192,9 @@ impl<'a> PointRounds<'a> {
         (0..self.run.hosts.len()).map(of).collect()
     }
 
-    /// The knee of the share.
-    pub fn knee(&self) -> KneeOf {
+    /// Rates of whole rounds on the share in each block, and their numbers of hosts. After a loss there are other numbers
+    /// than before: these are those of most blocks.
+    fn alike(&self) -> (Vec<u32>, Vec<Vec<(u32, f64)>>) {
         let mut blocks = BTreeMap::<u32, Vec<(u32, f64)>>::new();
         for (hosts, rounds) in &self.share {
             for (block, round) in rounds.iter().filter(|(_, r)| is_whole(r)) {
@@ -201,14 +202,18 @@ impl<'a> PointRounds<'a> {
                 blocks.entry(*block).or_default().extend(rate);
             }
         }
-        // After a loss there are other numbers of hosts than before: those of most blocks are compared.
         let mut alike = BTreeMap::<Vec<u32>, Vec<_>>::new();
         for block in blocks.into_values() {
             let numbers = block.iter().map(|(hosts, _)| *hosts).collect();
             alike.entry(numbers).or_default().push(block);
         }
         let alike = alike.into_iter().max_by_key(|(n, of)| (of.len(), n.len()));
-        let (counts, whole) = alike.unwrap_or_default();
+        alike.unwrap_or_default()
+    }
+
+    /// The knee of the share.
+    pub fn knee(&self) -> KneeOf {
+        let (counts, whole) = self.alike();
         let found = stats::knee(&whole, (BEND, self.run.points.len()), LEVEL, self.run.seed);
         let knee = found.map(|knee| FleetKnee {
             hosts: Estimate::new(
@@ -225,11 +230,14 @@ impl<'a> PointRounds<'a> {
         }
     }
 
-    /// For each host, the logarithms of its times when most of them work at once.
+    /// For each host, the logarithms of its times when most of them work at once, of the numbers that the knee is read
+    /// from.
     pub fn all_at_once(&self) -> Vec<Vec<(u32, f64)>> {
         let mut of = vec![Vec::new(); self.run.hosts.len()];
-        let most = self.share.iter().next_back().filter(|(n, _)| **n > 1);
-        for round in most.iter().flat_map(|(_, rounds)| rounds.values()) {
+        let (counts, _) = self.alike();
+        let most = counts.last().filter(|n| **n > 1);
+        let rounds = most.and_then(|n| self.share.get(&(*n as usize)));
+        for round in rounds.iter().flat_map(|rounds| rounds.values()) {
             for (turn, ns) in round.done() {
                 of[turn.host].push((0, ns.ln()));
             }

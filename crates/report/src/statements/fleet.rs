@@ -70,6 +70,8 @@ pub enum CurveSays<'a> {
     NotAtOnce(&'a FleetStep),
     /// So many whole blocks are too few.
     FewBlocks(usize),
+    /// In no round of this step did all hosts do their part.
+    NoWholeRound(&'a FleetStep),
     /// There is no curve.
     NoCurve,
 }
@@ -129,7 +131,9 @@ impl<'a> CurveSays<'a> {
         });
         let shared: Vec<&FleetStep> = shared.collect();
         let (Some(one), Some(most), Some(knee)) = (shared.first(), shared.last(), knee) else {
-            return Self::NoCurve;
+            let failed = |s: &&FleetStep| s.place == FleetPlace::Share && s.rounds == 0;
+            let failed = point.steps.iter().find(failed);
+            return failed.map_or(Self::NoCurve, Self::NoWholeRound);
         };
         if knee.hosts.interval.is_none() {
             return Self::FewBlocks(blocks);

@@ -94,6 +94,12 @@ pub struct FleetHostRow {
     pub text: String,
     /// Whether it was lost.
     pub lost: bool,
+    /// Turns in which it did not do its part.
+    #[serde(default)]
+    pub failed_turns: usize,
+    /// The error of the first of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A point of a fleet's run.

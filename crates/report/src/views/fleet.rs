@@ -37,7 +37,9 @@ pub fn run(of: &FleetFound) -> Section {
     let slow = of.points.iter().filter_map(words::slowest);
     let lost = of.hosts.iter().filter(|h| h.lost);
     let lost = lost.map(|h| words::line(&h.name, &h.text));
-    let remarks = curves.chain(slow).chain(lost).map(String::from);
+    let failed = of.hosts.iter().filter_map(words::failed);
+    let remarks = curves.chain(slow).chain(lost).chain(failed);
+    let remarks = remarks.map(String::from);
     let remarks = remarks.chain(of.unlike.clone());
     // A point that no round was made of yet has no line.
     let measured = of.points.iter().filter(|p| !p.steps.is_empty());
@@ -60,6 +62,7 @@ fn table(point: &FleetPoint) -> DataTable {
         "last done",
         "fairness",
         "starts within",
+        "rounds",
     ];
     DataTable {
         title: point.label.clone(),
@@ -79,6 +82,7 @@ fn row(step: &FleetStep) -> Vec<Cell> {
         return [Cell::text(place), none]
             .into_iter()
             .chain((0..5).map(|_| Cell::text("-")))
+            .chain([Cell::text(words::rounds(step))])
             .collect();
     }
     let seconds = |s: f64| Cell::number(number::time(s * 1e6), s);
@@ -99,6 +103,7 @@ fn row(step: &FleetStep) -> Vec<Cell> {
             Some(false) => Cell::number(words::not_at_once(step), step.start_spread_s),
             _ => seconds(step.start_spread_s),
         },
+        Cell::number(words::rounds(step), step.rounds as f64),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::{
     statements::fleet::{
         CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
     },
-    types::{Estimate, FleetPoint, FleetStep},
+    types::{Estimate, FleetHostRow, FleetPoint, FleetStep},
     words::{
         Names, Text, Words,
         lists::{coded, said_of},
@@ -36,6 +36,21 @@ pub fn slowest(of: &FleetPoint) -> Option<Text> {
         number::times(&slow.ratio),
         because.unwrap_or_default()
     ))
+}
+
+/// How often a host did not do its part, and why the first time. The last turn of a lost host is that of its loss.
+pub fn failed(of: &FleetHostRow) -> Option<Text> {
+    let error = of.error.as_ref()?;
+    (of.failed_turns > usize::from(of.lost)).then(|| {
+        let (host, turns) = (Text::code(&of.name), count(of.failed_turns, "turn"));
+        text!("{host}: {turns} failed; the first one: {error}")
+    })
+}
+
+/// Rounds of a step in which all hosts did their part, and of how many if there are more.
+pub fn rounds(of: &FleetStep) -> Text {
+    let all = (of.incomplete > 0).then(|| text!(" of {}", of.rounds + of.incomplete));
+    text!("{}{}", of.rounds, all.unwrap_or_default())
 }
 
 /// How far the starts of a step were apart, where its hosts are not proved to have worked at once.
@@ -164,6 +179,10 @@ impl Words for CurveSays<'_> {
             Self::FewBlocks(blocks) => text!(
                 "no knee is known: it needs six blocks in which all hosts did their part, and there {} {blocks}",
                 number::verb(*blocks, "is", "are")
+            ),
+            Self::NoWholeRound(step) => text!(
+                "no knee is known: in no round with {} at once did all of them do their part",
+                count(step.hosts, "host")
             ),
             Self::NoCurve => "no knee: it needs one host alone and more of them at once".into(),
         }

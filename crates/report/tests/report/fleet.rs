@@ -1,8 +1,8 @@
 //! A stored run of a fleet: its layers are compared by one host, and its section has them all.
 
 use layermark_model::{
-    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, LostHost, Run, RunStatus,
-    TrialRecord,
+    Facts, FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, LostHost, Mount,
+    Run, RunStatus, TrialRecord,
 };
 use layermark_report::{FleetFound, Report, ResultRow, render};
 
@@ -43,6 +43,7 @@ fn stored_blocks(blocks: u32, others: f64, spread_ns: i64) -> (Run, Vec<TrialRec
     run.fleet = Some(Box::new(FleetOfRun {
         launcher: "ssh {host}".into(),
         asked: Some("n[1-3]".into()),
+        exe: None,
         share: "/share".into(),
         hosts: ["n1", "n2", "n3"].map(host).to_vec(),
         steps: vec![
@@ -188,6 +189,99 @@ fn a_curve_is_said_up_to_the_hosts_that_it_was_read_from() {
     }
 }
 
+/// Multiplies the time of `n2` in these layers.
+fn slow_down(trials: &mut [TrialRecord], layers: impl Fn(usize) -> bool) {
+    for record in trials.iter_mut().filter(|t| layers(t.cell.layer)) {
+        let is_slow = record.host.is_some_and(|of| of.host == 1);
+        for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+            pass.elapsed_ns *= if is_slow { 2 } else { 1 };
+        }
+    }
+}
+
+/// Two blocks of three hosts, six of two after a loss: a host that was slow in these is named.
+#[test]
+fn the_slowest_host_is_that_of_most_blocks() {
+    let (run, mut trials) = stored_blocks(8, 1.0, 0);
+    trials.retain(|t| t.cell.block < 2 || t.cell.layer != 3);
+    slow_down(&mut trials, |layer| layer == 2);
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    let slowest = found.points[0].slowest.as_ref().expect("a slow host");
+    assert_eq!(slowest.name, "n2");
+    assert!(slowest.ratio.estimate > 1.9, "{slowest:?}");
+}
+
+/// A change of one host's trials or facts.
+type HostChange = fn(&mut FleetHost, &mut TrialRecord);
+
+#[test]
+fn a_slow_host_is_named_with_what_is_different_about_it() {
+    let because = |change: HostChange| {
+        let (mut run, mut trials) = stored(1.0, 0);
+        slow_down(&mut trials, |layer| layer == 3);
+        let share = Facts {
+            mounts: vec![Mount {
+                fs: "nfs4".into(),
+                options: "rw,vers=4.2".into(),
+                ..Mount::default()
+            }],
+            ..Facts::default()
+        };
+        let machine = run.machine.clone();
+        let fleet = run.fleet.as_mut().expect("a fleet's");
+        for host in &mut fleet.hosts {
+            (host.machine, host.share) = (Some(machine.clone()), Some(share.clone()));
+        }
+        for record in &mut trials {
+            for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+                pass.waited_ns = Some(0);
+            }
+            if record.host.is_some_and(|of| of.host == 1) {
+                change(&mut fleet.hosts[1], record);
+            }
+        }
+        let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+        let slowest = found.points[0].slowest.clone().expect("a slow host");
+        assert_eq!(slowest.name, "n2");
+        slowest.because
+    };
+    assert_eq!(because(|_, _| {}), None);
+    let changes: [(HostChange, &str); 4] = [
+        (
+            |_, record| record.steal = 0.3,
+            "its hypervisor took 30 % of its CPUs, and 0 % of the others'",
+        ),
+        (
+            |_, record| {
+                for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+                    pass.waited_ns = Some(pass.elapsed_ns / 4);
+                }
+            },
+            "it waited for a CPU 25 % of the time, the others 0 %",
+        ),
+        (
+            |host, _| {
+                if let Some(share) = &mut host.share {
+                    "rw,vers=3".clone_into(&mut share.mounts[0].options);
+                }
+            },
+            "its share is mounted as nfs4 with rw,vers=3, that of the others as nfs4 with rw,vers=4.2",
+        ),
+        (
+            |host, _| {
+                if let Some(machine) = &mut host.machine {
+                    machine.kernel = "5.10".into();
+                }
+            },
+            "kernel: 5.10, of the others ",
+        ),
+    ];
+    for (change, says) in changes {
+        let because = because(change).unwrap_or_default();
+        assert!(because.starts_with(says), "{because}");
+    }
+}
+
 /// A host of a run that has not ended took no part to the end.
 #[test]
 fn a_host_took_part_for_as_long_as_the_run_lasted() {
@@ -214,6 +308,53 @@ fn a_host_took_part_for_as_long_as_the_run_lasted() {
         let said = said.into_iter().find(|end| found.answer.ends_with(end));
         assert_eq!(said, end, "{}", found.answer);
     }
+}
+
+/// The share has no room for what one of them writes: in the text as well.
+#[test]
+fn turns_that_failed_have_their_reason() {
+    let (mut run, mut trials) = stored(1.0, 0);
+    for record in trials.iter_mut().filter(|t| t.cell.layer != 1) {
+        if record.host.is_some_and(|of| of.host == 1) {
+            record.trial = None;
+            record.error = Some(format!("no space {}", record.cell.block));
+        }
+    }
+    let fleet = run.fleet.as_mut().expect("a fleet's");
+    fleet.hosts[2].lost = Some(LostHost {
+        during: "it had its turn".into(),
+        why: "its launcher ended".into(),
+    });
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    let failed: Vec<_> = found.hosts.iter().map(|h| h.failed_turns).collect();
+    assert_eq!(failed, [0, 12, 0]);
+    assert_eq!(found.hosts[1].error.as_deref(), Some("no space 0"));
+    let report = Report::build(&run, &trials);
+    let mut page = Vec::new();
+    let format = render::ALL.iter().find(|f| f.id() == "html");
+    format
+        .expect("a page")
+        .write(&report, &mut page)
+        .expect("written");
+    let page = String::from_utf8(page).expect("UTF-8");
+    for says in [
+        "12 turns failed; the first one: no space 0",
+        "2 of 6",
+        "0 of 6",
+    ] {
+        assert!(page.contains(says), "{says}");
+    }
+    // And what another one writes beside others.
+    for record in trials.iter_mut().filter(|t| t.cell.layer > 1) {
+        if record.host.is_some_and(|of| of.host == 2) {
+            record.error = Some("no space".into());
+        }
+    }
+    let found = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    assert_eq!(
+        found.points[0].text,
+        "no knee is known: in no round with 2 hosts at once did all of them do their part"
+    );
 }
 
 #[test]

@@ -16,6 +16,7 @@ on_both!(
     tallies_are_kept_by_rules_and_trials,
     a_trial_is_stored_once_and_only_for_a_run_that_is_there,
     trials_are_stored_also_if_some_of_them_are_there,
+    a_process_works_on_several_runs,
     a_run_nobody_works_on_is_interrupted,
 );
 
@@ -353,6 +354,32 @@ fn trials_are_stored_also_if_some_of_them_are_there(at: &str) {
     let e = store.trials("01", &[record(5), other]).unwrap_err();
     assert!(e.to_string().contains("another trial is stored"), "{e}");
     assert_eq!(store.load("01").unwrap().1, all);
+}
+
+/// As a check of a fleet does.
+fn a_process_works_on_several_runs(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    for id in ["01A", "01B", "01C"] {
+        store.begin(&run(id, 1)).unwrap();
+    }
+    let running = || {
+        let all = Store::open_read(at).unwrap().list(9).unwrap();
+        let running = all.into_iter().filter(|r| r.status == RunStatus::Running);
+        let mut ids: Vec<String> = running.map(|r| r.id).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(running(), ["01A", "01B", "01C"]);
+    let mut other = Store::open(at).unwrap();
+    assert!(matches!(other.hold("01A"), Err(StoreError::AtWork { .. })));
+    let ended = Run {
+        status: RunStatus::Done,
+        ..run("01B", 1)
+    };
+    store.update(&ended).unwrap();
+    assert_eq!(running(), ["01A", "01C"]);
+    assert!(matches!(other.hold("01C"), Err(StoreError::AtWork { .. })));
+    other.hold("01B").unwrap();
 }
 
 fn a_run_nobody_works_on_is_interrupted(at: &str) {

@@ -1,14 +1,15 @@
 //! `layermark fleet check`: which host is odd.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use layermark_fleet::check::{self, CheckEvent, CheckRequest};
 use layermark_lab::{Catalog, Stop, points};
-use layermark_model::{Plan, Point, Run, nearest, random};
+use layermark_model::{Plan, Point, Run, TrialRecord, nearest, random};
 use layermark_report::{FleetCheck, HostOfCheck, Report, render};
+use layermark_store::StoreError;
 
-use super::{LauncherArgs, shared};
+use super::{LauncherArgs, keeper::Keeper, shared};
 use crate::{
     commands::{
         complete, output, plans, stdout, stored,
@@ -117,14 +118,25 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
         silence: args.launcher.silence,
         store: store.option(),
     };
-    let mut begun = Vec::new();
-    let runs = check::check(&mut fleet, &request, &stop, &mut |event| match event {
-        CheckEvent::Run(run) if begun.contains(&run.id) => store.update(run),
-        CheckEvent::Run(run) => {
-            begun.push(run.id.clone());
-            store.begin(run)
+    let mut keeper = Keeper::new(&mut store, false);
+    // The words are found without the store, which may be gone.
+    let mut trials = BTreeMap::<String, Vec<TrialRecord>>::new();
+    let runs = check::check(&mut fleet, &request, &stop, &mut |event| {
+        match event {
+            CheckEvent::Run(run) if trials.contains_key(&run.id) => keeper.state(run),
+            CheckEvent::Run(run) => {
+                trials.insert(run.id.clone(), Vec::new());
+                keeper.begin(run)?;
+            }
+            CheckEvent::Trial(run, record) => {
+                trials
+                    .entry(run.to_owned())
+                    .or_default()
+                    .push(record.clone());
+                keeper.trials(run, std::slice::from_ref(record));
+            }
         }
-        CheckEvent::Trial(run, record) => store.trial(run, record),
+        Ok::<(), StoreError>(())
     })?;
     let hosts: Vec<_> = fleet
         .hosts
@@ -132,12 +144,13 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
         .map(|host| (host.name.clone(), host.fault().cloned()))
         .collect();
     drop(fleet);
-    let mut report = |run: &Option<Run>| {
-        run.as_ref()
-            .map(|run| stored::report(&mut store, &run.id))
-            .transpose()
+    let kept = keeper.end(&stop);
+    let report = |run: &Option<Run>| {
+        let run = run.as_ref()?;
+        let trials = trials.remove(&run.id).unwrap_or_default();
+        Some(stored::build(run, &trials))
     };
-    let reports: Vec<Option<Report>> = runs.iter().map(&mut report).collect::<Result<_, _>>()?;
+    let reports: Vec<Option<Report>> = runs.iter().map(report).collect();
     let each: Vec<HostOfCheck> = hosts
         .iter()
         .zip(&reports)
@@ -150,6 +163,11 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
     let baseline = baseline.as_ref().map(|(name, report)| (*name, report));
     let found = FleetCheck::of(&each, baseline, args.delta);
     print(&found, junit.as_ref(), args)?;
+    if let Err(e) = kept {
+        let again = "check again when the store takes trials, or keep them in a file: --store FILE";
+        // Standard output has its JSON.
+        return Ok(e.hint(again).print(false));
+    }
     Ok(match () {
         () if stop.asked() => Code::Stopped.into(),
         () if found.failed() => Code::Failed.into(),

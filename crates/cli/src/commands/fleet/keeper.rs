@@ -1,6 +1,7 @@
 //! Keeps what a fleet measures: in the store, and in memory while the store takes nothing.
 
 use std::{
+    collections::BTreeMap,
     thread,
     time::{Duration, Instant},
 };
@@ -19,38 +20,35 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Most trials of one commit.
 const AT_ONCE: usize = 1000;
 
-/// What was measured and is not stored yet. A database may be gone for a while: the hosts go on.
+/// What was measured and is not stored yet, by run. A database may be gone for a while: the hosts go on.
 pub struct Keeper<'a> {
     store: &'a mut Store,
     /// Whether the run is resumed, and so is in the store already.
     goes_on: bool,
-    run: String,
-    /// The flags with which it can be resumed.
+    /// The flags with which a fleet's run can be resumed.
     flags: String,
-    trials: Vec<TrialRecord>,
-    /// The newest state of the run.
-    state: Option<Run>,
+    trials: BTreeMap<String, Vec<TrialRecord>>,
+    /// The newest state of a run.
+    states: BTreeMap<String, Run>,
     /// Whether the last attempt failed.
     fails: bool,
 }
 
 impl<'a> Keeper<'a> {
-    /// Of a new run, or of one that is resumed.
+    /// Of new runs, or of one that is resumed.
     pub fn new(store: &'a mut Store, goes_on: bool) -> Self {
         Self {
             store,
             goes_on,
-            run: String::new(),
             flags: String::new(),
-            trials: Vec::new(),
-            state: None,
+            trials: BTreeMap::new(),
+            states: BTreeMap::new(),
             fails: false,
         }
     }
 
-    /// Stores the run before anything is measured. A store that takes nothing then is an error.
+    /// Stores a run before anything is measured. A store that takes nothing then is an error.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
-        self.run.clone_from(&run.id);
         if let Some(fleet) = &run.fleet {
             self.flags = flags_again(&run.dir, fleet, &self.store.option());
         }
@@ -61,15 +59,16 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Stores the trials of a round.
-    pub fn trials(&mut self, records: &[TrialRecord]) {
-        self.trials.extend_from_slice(records);
+    /// Stores trials of a run.
+    pub fn trials(&mut self, run: &str, records: &[TrialRecord]) {
+        let of = self.trials.entry(run.to_owned()).or_default();
+        of.extend_from_slice(records);
         self.store_or_warn();
     }
 
-    /// Stores the state of the run, after the trials before it.
+    /// Stores the state of a run, after the trials before it.
     pub fn state(&mut self, run: &Run) {
-        self.state = Some(run.clone());
+        self.states.insert(run.id.clone(), run.clone());
         self.store_or_warn();
     }
 
@@ -85,7 +84,7 @@ impl<'a> Keeper<'a> {
                 return Ok(());
             };
             if begun.elapsed() >= LAST_WAIT || stop.at_once() {
-                let lost = self.trials.len();
+                let lost = self.unstored();
                 let hint = e.hint_to_go_on(&format!("layermark fleet run {} --resume", self.flags));
                 let failure = Failure::from(e);
                 return Err(Failure {
@@ -115,15 +114,23 @@ impl<'a> Keeper<'a> {
         }
     }
 
+    /// Number of trials that are not stored.
+    fn unstored(&self) -> usize {
+        self.trials.values().map(Vec::len).sum()
+    }
+
     fn all(&mut self) -> Result<(), StoreError> {
-        while !self.trials.is_empty() {
-            let some = self.trials.len().min(AT_ONCE);
-            self.store.trials(&self.run, &self.trials[..some])?;
-            self.trials.drain(..some);
+        while let Some(mut of) = self.trials.first_entry() {
+            while !of.get().is_empty() {
+                let some = of.get().len().min(AT_ONCE);
+                self.store.trials(of.key(), &of.get()[..some])?;
+                of.get_mut().drain(..some);
+            }
+            of.remove();
         }
-        if let Some(state) = &self.state {
-            self.store.update_with_layers(state)?;
-            self.state = None;
+        while let Some(state) = self.states.first_entry() {
+            self.store.update_with_layers(state.get())?;
+            state.remove();
         }
         Ok(())
     }
@@ -158,6 +165,7 @@ mod tests {
         run.fleet = Some(Box::new(FleetOfRun {
             launcher: "ssh {host}".into(),
             asked: Some("a,b".into()),
+            exe: Some("/opt/lay ermark".into()),
             share: "/s".into(),
             ..FleetOfRun::default()
         }));
@@ -165,34 +173,43 @@ mod tests {
         let (gone, after) = rest.split_at(rest.len() / 2);
         let mut keeper = Keeper::new(&mut store, false);
         keeper.begin(&run).unwrap();
-        keeper.trials(before);
-        assert!(!keeper.fails && keeper.trials.is_empty());
+        keeper.trials(&run.id, before);
+        assert!(!keeper.fails && keeper.unstored() == 0);
+        // Another run, as each host of a check makes one.
+        let other = Run {
+            id: format!("{}-2", run.id),
+            fleet: None,
+            ..run.clone()
+        };
+        keeper.begin(&other).unwrap();
         server.stop();
-        keeper.trials(gone);
+        keeper.trials(&run.id, gone);
+        keeper.trials(&other.id, before);
         run.plan.about = "changed".into();
         keeper.state(&run);
-        assert!(keeper.fails && keeper.trials.len() == gone.len());
+        assert!(keeper.fails && keeper.unstored() == gone.len() + before.len());
         // Nobody waits for it at the end, if the user says so.
         let stop = Stop::new();
         stop.ask();
         stop.ask();
         let e = keeper.end(&stop).unwrap_err();
-        let lost = format!("{} trials are not stored", gone.len());
+        let lost = format!("{} trials are not stored", gone.len() + before.len());
         assert!(e.message.contains(&lost), "{}", e.message);
         let hint = e.hint.unwrap();
         let again = format!(
-            "layermark fleet run --launcher 'ssh {{host}}' --hosts a,b --dir {} --share /s --resume {} --store ",
+            "layermark fleet run --launcher 'ssh {{host}}' --hosts a,b --exe '/opt/lay ermark' --dir {} --share /s --resume {} --store ",
             shell_words::quote(&run.dir),
             run.id
         );
         assert!(hint.contains(&again), "{hint}");
         server.begin("");
-        keeper.trials(after);
+        keeper.trials(&run.id, after);
         keeper.end(&Stop::new()).unwrap();
         assert!(!keeper.fails);
         let (stored, kept) = store.load(&run.id).unwrap();
         assert_eq!(kept, trials);
         assert_eq!(stored.plan.about, "changed");
+        assert_eq!(store.load(&other.id).unwrap().1, before);
     }
 
     #[test]
@@ -204,10 +221,10 @@ mod tests {
         let mut keeper = Keeper::new(&mut store, false);
         keeper.begin(&run).unwrap();
         for trial in &trials {
-            keeper.trials(std::slice::from_ref(trial));
+            keeper.trials(&run.id, std::slice::from_ref(trial));
         }
         assert!(keeper.fails, "40 pages were enough");
-        let unstored = keeper.trials.len();
+        let unstored = keeper.unstored();
         drop(store);
         let (_, kept) = Store::open(&path).unwrap().load(&run.id).unwrap();
         assert_eq!(kept.len() + unstored, trials.len());

@@ -105,6 +105,12 @@ impl LauncherArgs {
         self.dir.clone().unwrap_or_else(|| OWN_DIR.to_owned())
     }
 
+    /// Path of layermark on the hosts, if the user named it.
+    fn exe_in_words(&self) -> Option<String> {
+        let exe = self.exe.as_ref()?;
+        Some(exe.to_string_lossy().into_owned())
+    }
+
     /// Starts the tasks. Reports those that did not start; fails if none did.
     fn start(&self, stop: &Stop) -> Result<Fleet, Failure> {
         let refused = |e: launchers::LauncherError| Failure::usage(e.message).hint(e.hint);
@@ -123,6 +129,12 @@ impl LauncherArgs {
         let limits = (self.silence, self.patience);
         let fleet = Fleet::start(&commands, &binary, limits, stop);
         let fleet = fleet.map_err(|e| self.not_started(&commands, &e))?;
+        if stop.asked() {
+            return Err(Failure {
+                code: Code::Stopped,
+                ..Failure::failed("fleet: stopped while its hosts were started")
+            });
+        }
         for host in &fleet.hosts {
             if let Some(lost) = &host.lost {
                 say(format!(

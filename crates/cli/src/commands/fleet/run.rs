@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use layermark_fleet::storm::{self, StormBefore, StormEvent, StormRequest, USUAL_BLOCKS};
 use layermark_lab::{Catalog, Stop, fleet_points};
-use layermark_model::{FleetOfRun, FleetPlace, FleetRun, Plan, Point, StoreOption};
+use layermark_model::{FleetOfRun, FleetPlace, FleetRun, Plan, Point, Run, StoreOption};
 use layermark_report::{FleetReport, render};
 use layermark_store::Store;
 use shell_words::quote;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     commands::{
-        complete, history, output, programs,
+        complete, history, output, plans, programs,
         run::read_plan,
         stdout, stored,
         target::{Destination, FileOption},
@@ -98,8 +98,8 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
             keeper.state(run);
             Ok(())
         }
-        StormEvent::Trials(_, records) => {
-            keeper.trials(records);
+        StormEvent::Trials(run, records) => {
+            keeper.trials(run, records);
             Ok(())
         }
         StormEvent::Barrier(barrier) => {
@@ -147,22 +147,26 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &file {
         file.fill(args.force, &|out| Ok(out.open("")?.write_all(&json)?))?;
     }
-    kept?;
+    if let Err(e) = kept {
+        // Standard output has its JSON.
+        return Ok(e.print(false));
+    }
     say(format!(
         "run {0}: layermark report {0}{1}",
         run.id, request.store
     ));
-    Ok(ended(&report, &store, &stop))
+    Ok(ended(&report, &args.launcher, &store, &stop))
 }
 
 /// The exit code, and how a run that is not whole goes on.
-fn ended(report: &FleetReport, store: &Store, stop: &Stop) -> ExitCode {
+fn ended(report: &FleetReport, launcher: &LauncherArgs, store: &Store, stop: &Stop) -> ExitCode {
     let run = &report.run;
     let whole = !run.stopped && run.hosts.iter().any(|h| h.lost.is_none());
     if !whole {
         let fleet = FleetOfRun {
             launcher: run.launcher.clone(),
             asked: run.asked.clone(),
+            exe: launcher.exe_in_words(),
             share: run.share.clone().unwrap_or_default(),
             ..FleetOfRun::default()
         };
@@ -225,12 +229,29 @@ fn asked(args: &FleetRunArgs, plan: Plan) -> StormRequest {
         points: Vec::new(),
         launcher: args.launcher.launcher.clone(),
         asked: args.launcher.hosts.as_ref().map(|hosts| hosts.1.clone()),
+        exe: args.launcher.exe_in_words(),
         dir: String::new(),
         share: String::new(),
         blocks: 0,
         silence: args.launcher.silence,
         store: StoreOption::default(),
     }
+}
+
+/// How a run like this one is made on the hosts of the command line.
+fn make_again(run: &Run, fleet: &FleetOfRun, args: &FleetRunArgs) -> String {
+    let named = asked(args, run.plan.clone());
+    let flags = FleetOfRun {
+        launcher: named.launcher,
+        asked: named.asked,
+        exe: named.exe,
+        ..FleetOfRun::default()
+    };
+    let flags = flags.launcher_flags(|word| quote(word).into_owned());
+    let name = run.plan.name.as_str();
+    let plan = plans::builtin(name).map_or("PLAN", |_| name);
+    let (dir, share) = (quote(&run.dir), quote(&fleet.share));
+    format!("make it again: layermark fleet run {plan} {flags} --dir {dir} --share {share}")
 }
 
 /// A run that goes on. Its plan, seed and directories are those of the store; how hosts are started is said again.
@@ -273,11 +294,10 @@ fn again(name: &str, args: &FleetRunArgs) -> Result<(StormRequest, StormBefore),
     let same = points.len() == run.points.len()
         && points.iter().zip(&run.points).all(|(a, b)| is_same(a, b));
     if !same {
-        let hint = format!(
-            "make it again: layermark fleet run --share {}",
-            quote(&fleet.share)
+        return refuse(
+            "has other work in this version",
+            make_again(&run, fleet, args),
         );
-        return refuse("has other work in this version", hint);
     }
     let blocks = args.blocks.or(run.plan.blocks).unwrap_or(USUAL_BLOCKS);
     if fleet.groups >= u64::from(blocks) * points.len() as u64 {

@@ -62,15 +62,22 @@ pub fn print(args: &FleetScriptArgs) -> Result<ExitCode, Failure> {
             say(
                 "note: this manifest was checked against the fields of batch/v1, and never tried in a cluster",
             );
-            say(format!(
-                "hint: kubectl apply -f job.json; then layermark fleet check --launcher 'kubectl exec -i {{host}} --' \
-                 --exe /usr/local/bin/layermark --hosts \"$(kubectl get pods -l app=layermark -o jsonpath='{{.items[*].metadata.name}}' | tr ' ' ,)\" --share {share}"
-            ));
+            say(pods_hint(&share, &args.dir));
             serde_json::to_string_pretty(&job).map_err(Failure::failed)? + "\n"
         }
     };
     stdout::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How the pods of a Job are checked.
+fn pods_hint(share: &str, dir: &str) -> String {
+    let (share, dir) = (shell_words::quote(share), shell_words::quote(dir));
+    format!(
+        "hint: kubectl apply -f job.json; then layermark fleet check --launcher 'kubectl exec -i {{host}} --' \
+         --exe /usr/local/bin/layermark --hosts \"$(kubectl get pods -l app=layermark -o jsonpath='{{.items[*].metadata.name}}' | tr ' ' ,)\" \
+         --share {share} --dir {dir}"
+    )
 }
 
 fn command(exe: &str, share: &str, dir: &str) -> String {
@@ -97,6 +104,8 @@ fn slurm(exe: &str, (nodes, names): (u32, Option<&str>), share: &str, dir: &str)
          #SBATCH --nodes={nodes}\n\
          {names}#SBATCH --ntasks-per-node=1\n\
          #SBATCH --exclusive\n\
+         # A node that fails is a lost host: the others go on.\n\
+         #SBATCH --no-kill\n\
          #SBATCH --time=00:30:00\n\
          # The share as one host sees it alone, then 2, 4 ... and all of them at once.\n\
          exec {run} --launcher slurm -o \"layermark-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}.json\"\n"
@@ -248,6 +257,8 @@ mod tests {
 
     #[test]
     fn words_are_quoted() {
+        let hint = pods_hint("/a b", "/mnt/own");
+        assert!(hint.ends_with(" --share '/a b' --dir /mnt/own"), "{hint}");
         let text = slurm("/opt/lay ermark", (4, Some("n1,n2,n3,n4")), "/a b", "/tmp");
         assert!(
             text.contains("exec '/opt/lay ermark' fleet run share-storm --share '/a b'"),
@@ -255,6 +266,7 @@ mod tests {
         );
         let nodes = "#SBATCH --nodes=4\n#SBATCH --nodelist=n1,n2,n3,n4\n#SBATCH --ntasks";
         assert!(text.contains(nodes), "{text}");
+        assert!(text.contains("\n#SBATCH --no-kill\n"), "{text}");
     }
 
     /// What the script starts, in place of layermark: a program that prints its words.

@@ -78,7 +78,7 @@ fn hosts_of_a_check() {
 #[test]
 fn curves_over_hosts() {
     let (place, variants) = variants!(CurveSays<'_>:
-        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::NotAtOnce(_), CurveSays::FewBlocks(_), CurveSays::NoCurve);
+        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::NotAtOnce(_), CurveSays::FewBlocks(_), CurveSays::NoWholeRound(_), CurveSays::NoCurve);
     hundred(|d| {
         let knee = Estimate::new(2.41, Some([2.1, 2.84]));
         let [one, best] = [step(d.count(), d.x()), step(d.count(), d.x())];
@@ -94,6 +94,7 @@ fn curves_over_hosts() {
             CurveSays::Open(&knee, &best),
             CurveSays::NotAtOnce(&apart),
             CurveSays::FewBlocks(d.count()),
+            CurveSays::NoWholeRound(&best),
             CurveSays::NoCurve,
         ];
         each(plain_data(all), place, variants);
