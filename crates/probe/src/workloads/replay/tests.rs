@@ -379,7 +379,8 @@ fn tasks_keep_their_order() {
     assert_eq!(once(&it).unwrap().after, words_of(&[]));
 }
 
-/// Task 1 uses what task 0 closes, in any order: it gets an error, never another file, and nothing waits for ever.
+/// Task 1 uses what task 0 opens and closes, in any order: each gets an error, never another file, and nothing waits for
+/// ever.
 #[test]
 fn an_open_file_without_order_is_never_another() {
     let mut calls = Vec::new();
@@ -404,11 +405,14 @@ fn an_open_file_without_order_is_never_another() {
     let it = recording(&["f"], calls);
     match once(&it) {
         Ok(_) => {}
-        Err(e) => assert!(
-            e.message.contains("8 bytes here and with EBADF"),
-            "{}",
-            e.message
-        ),
+        Err(e) => {
+            let (in_time, held) = (
+                "8 bytes here and with EBADF",
+                "with EBADF here and with success",
+            );
+            let known = e.message.contains(in_time) || e.message.contains(held);
+            assert!(known, "{}", e.message);
+        }
     }
 }
 
