@@ -44,7 +44,7 @@ use crate::{dir_journal, fd, known_paths, loopdev, marker, mounts, removal, serv
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
 
-/// How long it tries to remove all directories.
+/// How long it waits for the end of the run's mount namespace, and then tries to remove all directories.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long layermark waits for it. Removing files on a dead server takes until the server is back.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
@@ -202,9 +202,9 @@ pub fn run(socket: impl AsFd, journal: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
     let (all, namespace) = listen(socket.as_fd());
+    namespace::wait_for_end(&namespace, Instant::now() + PATIENCE);
     // Each is tried at least once.
     let until = Instant::now() + PATIENCE;
-    namespace::wait_for_end(&namespace, until);
     for mut told in all {
         match told.remove(until) {
             // Where there is no journal, nothing has to be removed from it.
