@@ -157,7 +157,7 @@ fn a_guest_whose_qemu_crashes_while_it_boots_is_started_again() {
     ];
     let lm = Lm::new()
         .args(work)
-        .args(["-l", "vm:disk=virtio-blk", "--json", "--dir"]);
+        .args(["-l", "vm:disk=virtio-blk,accel=tcg", "--json", "--dir"]);
     let dir = lm.work();
     let (mut child, dir) = lm.args([dir]).start();
     let run = child.id();

@@ -90,15 +90,18 @@ pub(crate) struct Boot<'a> {
 /// Why a boot failed.
 struct BootFailure {
     error: Box<LayerError>,
-    /// Another attempt may succeed: the guest was silent, or QEMU crashed.
-    again: bool,
+    /// QEMU was running, and the guest was silent.
+    silent: bool,
+    /// QEMU crashed.
+    crashed: bool,
 }
 
 impl From<LayerError> for BootFailure {
     fn from(error: LayerError) -> Self {
         Self {
             error: Box::new(error),
-            again: false,
+            silent: false,
+            crashed: false,
         }
     }
 }
@@ -217,7 +220,8 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
         })?;
     let (mut up, mut no_kvm) = (None, None);
     for accel in earlier {
-        match start(boot, &image, *accel, KVM_LIMIT) {
+        // KVM that hangs does so again.
+        match twice(boot, &image, *accel, KVM_LIMIT, |why| why.crashed) {
             Ok(guest) => {
                 up = Some(guest);
                 break;
@@ -235,7 +239,8 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     }
     let mut guest = match up {
         Some(guest) => guest,
-        None => patiently(boot, &image, *last)?,
+        None => twice(boot, &image, *last, LIMIT, |why| why.crashed || why.silent)
+            .map_err(|failed| *failed.error)?,
     };
     if guest.accel == Accel::Kvm {
         remember_kvm(boot, "works");
@@ -246,16 +251,22 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     Ok(guest)
 }
 
-/// Boots a guest, once more if it hangs or QEMU crashes, and reports that with the layer's facts. QEMU 7.2 was
-/// seen to fail an assertion about a table of interrupts.
-fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, LayerError> {
-    match start(boot, image, accel, LIMIT) {
-        Err(failed) if failed.again => {
-            let mut guest = start(boot, image, accel, LIMIT).map_err(|f| *f.error)?;
+/// Boots a guest, once more if it failed so, and reports that with the layer's facts. QEMU 7.2 was seen to fail an
+/// assertion about a table of interrupts.
+fn twice(
+    boot: &Boot<'_>,
+    image: &Path,
+    accel: Accel,
+    limit: Duration,
+    again: impl Fn(&BootFailure) -> bool,
+) -> Result<Guest, BootFailure> {
+    match start(boot, image, accel, limit) {
+        Err(failed) if again(&failed) => {
+            let mut guest = start(boot, image, accel, limit)?;
             guest.hung = Some(failed.error.to_string());
             Ok(guest)
         }
-        other => other.map_err(|f| *f.error),
+        other => other,
     }
 }
 
@@ -354,7 +365,8 @@ fn start(
             .into()),
         Err(e) => Err(BootFailure {
             error: Box::new(guest.error(boot.layer, "boot", &e)),
-            again: matches!(e, AgentError::Silent(_)) || guest.process.crashed(),
+            silent: matches!(e, AgentError::Silent(_)),
+            crashed: guest.process.crashed(),
         }),
     }
 }
