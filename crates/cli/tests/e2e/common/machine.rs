@@ -6,7 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     os::{fd::AsRawFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{LazyLock, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -164,6 +164,31 @@ pub fn wait_for_end(processes: &[Process]) {
 /// were there once as well.
 static VIEWS: Mutex<BTreeMap<PathBuf, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
 
+/// Loop devices that nobody could see before this test.
+static LOST_BEFORE: LazyLock<BTreeSet<PathBuf>> = LazyLock::new(|| {
+    let lost = loop_devices().filter(|(_, file)| is_lost(file));
+    lost.map(|(device, _)| device).collect()
+});
+
+/// To be called before anything is started.
+pub fn look_around() {
+    LazyLock::force(&LOST_BEFORE);
+}
+
+/// Loop devices in use, each with the path of its file.
+fn loop_devices() -> impl Iterator<Item = (PathBuf, String)> {
+    let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    all.filter_map(|entry| {
+        let file = fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
+        Some((entry.path(), file.trim().to_owned()))
+    })
+}
+
+/// A mount that was taken away with what is mounted below it is seen by no process, and has no path before it.
+fn is_lost(file: &str) -> bool {
+    file.starts_with("/image-")
+}
+
 /// The lines of a `mountinfo` that have to do with a run in `dir`, and the views among them.
 fn mounts_of<'a>(mounts: &'a str, dir: &Path, views: &mut BTreeSet<String>) -> Vec<&'a str> {
     let text = dir.display().to_string();
@@ -203,13 +228,10 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
         found.extend(ours.map(|l| format!("mount seen by {pid}: {l}")));
     }
     let text = dir.display().to_string();
-    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        let file = fs::read_to_string(entry.path().join("loop/backing_file"));
-        let file = file.unwrap_or_default();
-        // A mount that was taken away with what is mounted below it is seen by no process, and has no path before it.
-        let is_lost = file.starts_with("/image-");
+    for (device, file) in loop_devices() {
+        let is_lost = is_lost(&file) && !LOST_BEFORE.contains(&device);
         if is_lost || file.contains(&text) || views.iter().any(|v| file.contains(v.as_str())) {
-            found.push(format!("{}: {}", entry.path().display(), file.trim()));
+            found.push(format!("{}: {file}", device.display()));
         }
     }
     for (pid, start) in processes {

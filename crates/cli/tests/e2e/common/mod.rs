@@ -149,6 +149,7 @@ pub struct Said {
 
 impl Lm {
     pub fn new() -> Self {
+        machine::look_around();
         let dir = disk_dir();
         fs::create_dir(dir.path().join("work")).expect("work directory");
         Self {
