@@ -517,16 +517,21 @@ impl Drop for Fleet {
             link.close();
         }
         let begun = Instant::now();
-        let most = if self.stop.at_once() {
-            LAST_BREATH
-        } else {
-            self.silence.max(LAST_BREATH)
+        let soon = begun + LAST_BREATH;
+        // The user may lose patience meanwhile.
+        let (stop, silence) = (self.stop.clone(), self.silence.max(LAST_BREATH));
+        let last = || {
+            if stop.at_once() {
+                soon
+            } else {
+                begun + silence
+            }
         };
-        let mut until = vec![begun + LAST_BREATH; self.links.len()];
+        let mut until = vec![soon; self.links.len()];
         loop {
             let now = Instant::now();
             let mut links = self.links.iter_mut().zip(&until);
-            if now >= begun + most || links.all(|(link, until)| now >= *until || link.has_ended()) {
+            if now >= last() || links.all(|(link, until)| now >= *until || link.has_ended()) {
                 break;
             }
             match self.heard.recv_timeout(LOOK) {
@@ -541,7 +546,7 @@ impl Drop for Fleet {
         let (_, nobody) = sync_channel(0);
         self.heard = nobody;
         for (link, until) in self.links.iter_mut().zip(until) {
-            link.end(until.min(begun + most));
+            link.end(until.min(last()));
         }
     }
 }
