@@ -119,20 +119,45 @@ impl<'a> Keeper<'a> {
         self.trials.values().map(Vec::len).sum()
     }
 
+    /// Stores what the store takes: a run that it refuses keeps no other one out.
+    ///
+    /// # Errors
+    ///
+    /// The last one.
     fn all(&mut self) -> Result<(), StoreError> {
-        while let Some(mut of) = self.trials.first_entry() {
-            while !of.get().is_empty() {
-                let some = of.get().len().min(AT_ONCE);
-                self.store.trials(of.key(), &of.get()[..some])?;
-                of.get_mut().drain(..some);
+        let mut outcome = Ok(());
+        let store = &mut *self.store;
+        // It has been waited for, once is enough.
+        let is_gone = |outcome: &Result<(), StoreError>| {
+            matches!(
+                outcome,
+                Err(StoreError::Lost { .. } | StoreError::Unreachable { .. })
+            )
+        };
+        self.trials.retain(|run, trials| {
+            while !trials.is_empty() {
+                if is_gone(&outcome) {
+                    return true;
+                }
+                let some = trials.len().min(AT_ONCE);
+                if let Err(e) = store.trials(run, &trials[..some]) {
+                    outcome = Err(e);
+                    return true;
+                }
+                trials.drain(..some);
             }
-            of.remove();
-        }
-        while let Some(state) = self.states.first_entry() {
-            self.store.update_with_layers(state.get())?;
-            state.remove();
-        }
-        Ok(())
+            false
+        });
+        // The state of a run comes after its trials.
+        let left = &self.trials;
+        self.states.retain(|run, state| {
+            if left.contains_key(run) || is_gone(&outcome) {
+                return true;
+            }
+            let stored = store.update_with_layers(state);
+            stored.map_err(|e| outcome = Err(e)).is_err()
+        });
+        outcome
     }
 }
 
@@ -152,6 +177,32 @@ mod tests {
     use layermark_testkit::{postgres::Server, sample::Sample};
 
     use super::*;
+
+    /// Nothing of the runs behind it was stored.
+    #[test]
+    fn a_run_that_the_store_refuses_keeps_no_other_one_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path().join("s.db")).unwrap();
+        let (run, trials) = Sample::default().build();
+        let absent = Run {
+            id: "0".into(),
+            ..run.clone()
+        };
+        let mut keeper = Keeper::new(&mut store, false);
+        keeper.begin(&run).unwrap();
+        keeper.trials(&absent.id, &trials);
+        keeper.state(&absent);
+        assert!(keeper.fails && absent.id < run.id);
+        keeper.trials(&run.id, &trials);
+        keeper.state(&run);
+        let left: Vec<&str> = keeper
+            .trials
+            .keys()
+            .chain(keeper.states.keys())
+            .map(String::as_str)
+            .collect();
+        assert_eq!(left, ["0", "0"]);
+    }
 
     #[test]
     fn what_is_measured_while_the_database_is_gone_is_stored_when_it_is_back() {
