@@ -246,7 +246,6 @@ impl Sequence {
         call: &Call,
     ) -> bool {
         use CallKind as K;
-        let key = (self.path(file.unwrap_or_default()), name.to_vec());
         let (creates, replaces) = (call.b == 1, call.b == 2);
         let removes = matches!(
             call.kind,
@@ -259,6 +258,11 @@ impl Sequence {
         } else {
             creates && outcome == EEXIST
         };
+        let Some(file) = file else {
+            // Its path became too long: what the program has set there is not known.
+            return shown;
+        };
+        let key = (self.path(file), name.to_vec());
         if shown && !self.attributes.contains(&key) {
             return true;
         }

@@ -28,10 +28,10 @@ pub fn normal(base: &[u8], path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The directory of an absolute path.
+/// The directory of an absolute path. An empty path has an empty one.
 pub fn parent(path: &[u8]) -> &[u8] {
     let at = path.iter().rposition(|b| *b == b'/').unwrap_or(0);
-    &path[..at.max(1)]
+    &path[..at.max(1).min(path.len())]
 }
 
 /// A path below a directory, relative to it; `.` for the directory itself.
@@ -171,6 +171,8 @@ mod tests {
         assert_eq!(normal(b"/a", b"/x/.."), b"/");
         assert_eq!(parent(b"/a/b"), b"/a");
         assert_eq!(parent(b"/a"), b"/");
+        assert_eq!(parent(b"/"), b"/");
+        assert_eq!(parent(b""), b"");
         assert_eq!(below(b"/a", b"/a/b/c"), Some(&b"b/c"[..]));
         assert_eq!(below(b"/a", b"/a"), Some(&b"."[..]));
         assert_eq!(below(b"/a", b"/ab"), None);

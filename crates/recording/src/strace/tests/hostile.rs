@@ -37,6 +37,30 @@ fn paths_of_open_files_do_not_grow() {
     assert_eq!(it.recording.calls.len(), 102);
 }
 
+/// An open file whose path a rename makes longer than any that is kept.
+#[test]
+fn attributes_of_a_file_without_a_path_are_converted() {
+    let [a, b, c] = ["a", "b", "c"].map(|letter| letter.repeat(4000));
+    let it = converted(&format!(
+        r#"1 chdir("/r/x/{a}") = 0
+1 openat(AT_FDCWD, "{b}", O_RDWR|O_CREAT, 0600) = 3
+1 rename("/r/x", "/r/{c}") = 0
+1 fsetxattr(3, "user.k", "v", 1, 0) = 0
+1 fgetxattr(3, "user.k", "v", 9) = 1
+"#
+    ));
+    let kinds: Vec<_> = it.recording.calls.iter().map(|c| c.kind.id()).collect();
+    assert_eq!(kinds, ["open", "rename", "fsetxattr"]);
+    assert_eq!(
+        it.recording.head.left_out,
+        [(
+            "attributes that files had before the recording".to_owned(),
+            1
+        )]
+        .into()
+    );
+}
+
 fn sequence(log: &str) -> Sequence {
     let mut sequence = Sequence::new(&of(None), Links::default(), true);
     for line in log.lines() {
