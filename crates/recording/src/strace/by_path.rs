@@ -13,6 +13,8 @@ pub struct ByPath<T> {
     all: BTreeMap<Vec<u8>, T>,
     /// How many were moved so far.
     pub moved: u64,
+    /// Bytes of all paths.
+    pub bytes: u64,
 }
 
 impl<T> Default for ByPath<T> {
@@ -20,6 +22,7 @@ impl<T> Default for ByPath<T> {
         Self {
             all: BTreeMap::new(),
             moved: 0,
+            bytes: 0,
         }
     }
 }
@@ -38,7 +41,10 @@ impl<T> ByPath<T> {
     }
 
     pub fn insert(&mut self, path: Vec<u8>, thing: T) {
-        self.all.insert(path, thing);
+        let bytes = path.len() as u64;
+        if self.all.insert(path, thing).is_none() {
+            self.bytes += bytes;
+        }
     }
 
     /// What is at a path. It is made if there is nothing.
@@ -46,12 +52,17 @@ impl<T> ByPath<T> {
     where
         T: Default,
     {
-        self.all.entry(path.to_vec()).or_default()
+        self.all.entry(path.to_vec()).or_insert_with(|| {
+            self.bytes += path.len() as u64;
+            T::default()
+        })
     }
 
     /// Removes what is at a path, but nothing below it.
     pub fn remove(&mut self, path: &[u8]) -> Option<T> {
-        self.all.remove(path)
+        let thing = self.all.remove(path)?;
+        self.bytes -= path.len() as u64;
+        Some(thing)
     }
 
     /// Removes what is at a path and below it. Returns it with the rests of the paths.
@@ -63,7 +74,7 @@ impl<T> ByPath<T> {
         let below = self.all.range(first..last).map(|(key, _)| key.clone());
         let keys: Vec<Vec<u8>> = std::iter::once(path.to_vec()).chain(below).collect();
         let taken = keys.into_iter().filter_map(|mut key| {
-            let thing = self.all.remove(&key)?;
+            let thing = self.remove(&key)?;
             Some((key.split_off(path.len()), thing))
         });
         let taken: Vec<_> = taken.collect();
@@ -71,12 +82,12 @@ impl<T> ByPath<T> {
         taken
     }
 
-    /// Puts what was taken from another path, unless a path becomes too long.
+    /// Puts what was taken from another path, unless a path becomes too long, or all paths do: the log is then refused.
     pub fn put(&mut self, path: &[u8], taken: Vec<(Vec<u8>, T)>) {
         for (rest, thing) in taken {
             let new = [path, &rest].concat();
-            if new.len() <= LONGEST {
-                self.all.insert(new, thing);
+            if new.len() <= LONGEST && self.bytes <= limits::LOG_NAMES {
+                self.insert(new, thing);
             }
         }
     }
@@ -116,5 +127,14 @@ mod tests {
         assert_eq!(all.moved, 5);
         all.renamed(b"/d", &[b'x'; LONGEST], false);
         assert_eq!(of(&all).len(), 3, "a path that is too long is forgotten");
+        assert_eq!(all.bytes, (LONGEST + 4 + 3) as u64);
+        *all.at(b"/a0") += 1;
+        *all.at(b"/b") += 1;
+        all.remove(b"/a-b");
+        all.remove(b"/a-b");
+        assert_eq!(all.bytes, (LONGEST + 3 + 2) as u64);
+        all.bytes += limits::LOG_NAMES;
+        all.renamed(b"/b", b"/c", false);
+        assert_eq!(of(&all).len(), 2, "too many bytes");
     }
 }

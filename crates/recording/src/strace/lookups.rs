@@ -173,8 +173,9 @@ impl Sequence {
                 call.path = Some(self.name(&relative));
             }
         }
-        if lookup.kind == K::Unlink && outcome >= 0 {
+        if matches!(lookup.kind, K::Unlink | K::Rmdir) && outcome >= 0 {
             self.links.remove(&place.path);
+            self.attributes.remove(&place.path);
         }
         self.emit(id, call, &shared)
     }
@@ -262,14 +263,17 @@ impl Sequence {
             // Its path became too long: what the program has set there is not known.
             return shown;
         };
-        let key = (self.path(file), name.to_vec());
-        if shown && !self.attributes.contains(&key) {
+        let own = self.attributes.get(file);
+        if shown && !own.is_some_and(|own| own.contains(name)) {
             return true;
         }
-        if removes && outcome == 0 {
-            self.attributes.remove(&key);
-        } else if !removes && !call.kind.reads_xattr() && outcome == 0 {
-            self.attributes.insert(key);
+        if outcome == 0 && !call.kind.reads_xattr() {
+            let own = self.attributes.at(file);
+            if removes {
+                own.remove(name);
+            } else {
+                own.insert(name.to_vec());
+            }
         }
         false
     }

@@ -121,6 +121,11 @@ impl Links {
         self.all.moved
     }
 
+    /// Bytes of their paths.
+    pub fn bytes(&self) -> u64 {
+        self.all.bytes
+    }
+
     /// An absolute path behind links that are not replayed as they are. The last component is followed only if `last`.
     pub fn follow(&self, path: Vec<u8>, last: bool) -> Vec<u8> {
         if self.any_changed {

@@ -114,8 +114,8 @@ pub struct Sequence {
     pub references: Vec<u32>,
     /// Open files that had a lock, with the number of the path at that time.
     pub locked: HashMap<u32, u32>,
-    /// Attributes that the program has set: the number of a path, and a name.
-    pub attributes: HashSet<(u32, Vec<u8>)>,
+    /// Names of the attributes that the program has set, by the paths of files.
+    pub attributes: ByPath<HashSet<Vec<u8>>>,
     /// Directories whose entries were read, and how much the last read returned.
     pub listed: HashMap<u32, i64>,
     /// What a waiting task waits for: the end of a process, the last write to a pipe, the last wake of a futex.
@@ -153,7 +153,7 @@ impl Sequence {
             bytes: 0,
             references: Vec::new(),
             locked: HashMap::new(),
-            attributes: HashSet::new(),
+            attributes: ByPath::default(),
             listed: HashMap::new(),
             exits: HashMap::new(),
             last_exit: After::new(),
@@ -186,9 +186,15 @@ impl Sequence {
     /// Whether it takes no more memory and time than the recording of any real program.
     pub fn check(&self) -> Result<(), String> {
         let inferred = self.inferred.as_ref();
-        let bytes = self.bytes + inferred.map_or(0, |inferred| inferred.bytes);
-        let moved =
-            self.open_files.moved + self.links.moved() + inferred.map_or(0, Inferred::moved);
+        let bytes = self.bytes
+            + self.open_files.bytes
+            + self.attributes.bytes
+            + self.links.bytes()
+            + inferred.map_or(0, |inferred| inferred.bytes);
+        let moved = self.open_files.moved
+            + self.attributes.moved
+            + self.links.moved()
+            + inferred.map_or(0, Inferred::moved);
         for (what, count, most) in [
             (
                 "calls on files of the directory",

@@ -82,7 +82,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// A name is now another: open files have it, and links that are followed here.
+    /// A name is now another: open files have it, links that are followed here, and attributes.
     fn moved(&mut self, from: &[u8], to: &[u8], renames: bool, exchanges: bool) {
         if let Some(inferred) = &mut self.inferred {
             if renames && exchanges {
@@ -98,6 +98,7 @@ impl Sequence {
         if renames && from != to {
             self.move_open_files(from, to, exchanges);
             self.links.renamed(from, to, exchanges);
+            self.attributes.renamed(from, to, exchanges);
         }
     }
 

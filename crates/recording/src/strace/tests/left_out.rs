@@ -49,6 +49,25 @@ fn attributes_that_the_program_sets_are_kept() {
     );
 }
 
+/// As programs replace a file: by a new one that has its name only then.
+#[test]
+fn attributes_move_with_their_files() {
+    let gets = |name: &str| format!("1 getxattr(\"{name}\", \"user.k\", \"v\", 20) = 1\n");
+    let sets = |name: &str| format!("1 setxattr(\"{name}\", \"user.k\", \"v\", 1, 0) = 0\n");
+    let of = |before: &str, name: &str| {
+        let it = converted(&(sets("d/a") + before + &gets(name)));
+        (kinds(&it).contains(&"getxattr"), left(&it).len())
+    };
+    let [kept, was_before] = [(true, 0), (false, 1)];
+    let renames = |from: &str, to: &str| format!("1 rename(\"{from}\", \"{to}\") = 0\n");
+    assert_eq!(of("", "d/a"), kept);
+    assert_eq!(of(&renames("d/a", "b"), "b"), kept);
+    assert_eq!(of(&renames("d", "e"), "e/a"), kept);
+    assert_eq!(of(&renames("b", "d/a"), "d/a"), was_before);
+    let again = "1 unlink(\"d/a\") = 0\n1 link(\"b\", \"d/a\") = 0\n";
+    assert_eq!(of(again, "d/a"), was_before);
+}
+
 /// `sort < data > out 2>&1`: the shell has opened them.
 #[test]
 fn files_that_were_open_before_are_opened() {
