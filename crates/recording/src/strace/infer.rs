@@ -1,6 +1,9 @@
 //! The tree that a program found, from its calls: what it found before it made it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
     by_path::{ByPath, LONGEST},
@@ -19,16 +22,26 @@ enum Before {
     },
 }
 
+impl Before {
+    fn something(kind: Option<EntryKind>) -> Self {
+        Self::Something {
+            kind,
+            size: 0,
+            target: Vec::new(),
+        }
+    }
+}
+
 /// What the calls so far show. Paths are absolute, as they were before the program renamed anything.
 #[derive(Debug, Default)]
 pub struct Inferred {
-    before: BTreeMap<Vec<u8>, Before>,
+    before: BTreeMap<Rc<[u8]>, Before>,
     /// Files that the program has written to: what is read from them may not have been there.
     written: BTreeSet<Vec<u8>>,
-    /// Paths at the start of what was renamed.
-    renamed: ByPath<Vec<u8>>,
-    /// Bytes of all these paths.
-    pub bytes: u64,
+    /// Paths at the start of what was renamed: those of `before`.
+    renamed: ByPath<Rc<[u8]>>,
+    /// Bytes of the paths in `before` and `written`, however many calls have them.
+    bytes: u64,
 }
 
 impl Inferred {
@@ -40,11 +53,16 @@ impl Inferred {
         let ends = (1..=path.len()).rev();
         let mut ends = ends.filter(|end| *end == path.len() || path[*end] == b'/');
         let first =
-            ends.find_map(|end| Some([self.renamed.get(&path[..end])?, &path[end..]].concat()));
+            ends.find_map(|end| Some([&**self.renamed.get(&path[..end])?, &path[end..]].concat()));
         // Renames that are impossible make it longer and longer.
         first
             .filter(|first| first.len() <= LONGEST)
             .unwrap_or_else(|| path.to_vec())
+    }
+
+    /// Bytes of all these paths.
+    pub fn bytes(&self) -> u64 {
+        self.bytes + self.renamed.bytes
     }
 
     /// How many paths were moved by renames.
@@ -52,17 +70,22 @@ impl Inferred {
         self.renamed.moved
     }
 
+    /// The path that a file had at the start. What was there is what the first call with it shows.
+    fn known(&mut self, path: &[u8], shown: Before) -> Rc<[u8]> {
+        let path = self.original(path);
+        if let Some((known, _)) = self.before.get_key_value(path.as_slice()) {
+            return Rc::clone(known);
+        }
+        self.bytes += path.len() as u64;
+        let new: Rc<[u8]> = path.into();
+        self.before.insert(Rc::clone(&new), shown);
+        new
+    }
+
     /// It is there.
     pub fn found(&mut self, path: &[u8], kind: Option<EntryKind>) {
-        let path = self.original(path);
-        let new = Before::Something {
-            kind,
-            size: 0,
-            target: Vec::new(),
-        };
-        self.bytes += path.len() as u64;
-        let known = self.before.entry(path).or_insert(new);
-        if let Before::Something { kind: own, .. } = known
+        let path = self.known(path, Before::something(kind));
+        if let Some(Before::Something { kind: own, .. }) = self.before.get_mut(&path)
             && own.is_none()
         {
             *own = kind;
@@ -71,16 +94,14 @@ impl Inferred {
 
     /// It was made now, or is not there.
     pub fn absent(&mut self, path: &[u8]) {
-        let path = self.original(path);
-        self.bytes += path.len() as u64;
-        self.before.entry(path).or_insert(Before::Nothing);
+        self.known(path, Before::Nothing);
     }
 
     /// A link leads there.
     pub fn leads(&mut self, path: &[u8], to: Vec<u8>) {
         self.found(path, Some(EntryKind::Link));
         let path = self.original(path);
-        if let Some(Before::Something { target, .. }) = self.before.get_mut(&path) {
+        if let Some(Before::Something { target, .. }) = self.before.get_mut(path.as_slice()) {
             *target = to;
         }
     }
@@ -91,7 +112,7 @@ impl Inferred {
         if self.written.contains(&path) {
             return;
         }
-        if let Some(Before::Something { size, .. }) = self.before.get_mut(&path) {
+        if let Some(Before::Something { size, .. }) = self.before.get_mut(path.as_slice()) {
             *size = end.max(*size);
         }
     }
@@ -99,23 +120,24 @@ impl Inferred {
     /// The program changes the data of a file.
     pub fn writes(&mut self, path: &[u8]) {
         let path = self.original(path);
-        self.written.insert(path);
+        let bytes = path.len() as u64;
+        if self.written.insert(path) {
+            self.bytes += bytes;
+        }
     }
 
     /// A name is now another one.
     pub fn renamed(&mut self, from: &[u8], to: &[u8]) {
-        self.found(from, None);
+        let first = self.known(from, Before::something(None));
         self.absent(to);
-        let first = self.original(from);
         self.renamed.renamed(from, to, false);
         self.renamed.insert(to.to_vec(), first);
     }
 
     /// Two names have changed places.
     pub fn exchanged(&mut self, one: &[u8], other: &[u8]) {
-        self.found(one, None);
-        self.found(other, None);
-        let (first, second) = (self.original(one), self.original(other));
+        let first = self.known(one, Before::something(None));
+        let second = self.known(other, Before::something(None));
         self.renamed.renamed(one, other, true);
         self.renamed.insert(other.to_vec(), first);
         self.renamed.insert(one.to_vec(), second);
@@ -201,6 +223,21 @@ mod tests {
         assert!(it.moved() < 20_000, "{}", it.moved());
         assert!(it.original(b"/r/a").len() <= LONGEST);
         assert!(it.before.len() <= LONGEST, "{}", it.before.len());
+    }
+
+    /// Long logs are of a few files, too.
+    #[test]
+    fn a_path_is_counted_once() {
+        let mut it = Inferred::default();
+        for _ in 0..100 {
+            it.found(b"/r/a", None);
+            it.absent(b"/r/b");
+            it.writes(b"/r/a");
+            it.renamed(b"/r/a", b"/r/c");
+            it.renamed(b"/r/c", b"/r/a");
+        }
+        // Three before, one that was written, one that was renamed.
+        assert_eq!(it.bytes(), 5 * 4);
     }
 
     /// A chain of directories is climbed once, not once for each file at its end.

@@ -190,7 +190,7 @@ impl Sequence {
             + self.open_files.bytes
             + self.attributes.bytes
             + self.links.bytes()
-            + inferred.map_or(0, |inferred| inferred.bytes);
+            + inferred.map_or(0, Inferred::bytes);
         let moved = self.open_files.moved
             + self.attributes.moved
             + self.links.moved()
