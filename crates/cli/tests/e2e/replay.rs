@@ -351,6 +351,28 @@ fn input_and_output_in_the_tree_are_recorded() {
     replays(said, &[], &["sort, I/O alone"]);
 }
 
+/// Where it is repeated, it writes to a pipe.
+#[test]
+fn output_in_the_tree_is_not_missed_when_the_program_is_repeated() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    let script = "for n in 1 2 3 4 5; do echo $n; done; echo $n >copy";
+    let _said = lm
+        .wrapped(&["sh", "-c", "exec \"$0\" \"$@\" > out 2>&1"])
+        .args(["record", "-o", "app.lmrec", "--", "sh", "-c", script])
+        .run()
+        .code(0);
+    let out = fs::read_to_string(dir.join("out")).unwrap();
+    assert!(out.starts_with("1\n2\n3\n4\n5\n"), "{out}");
+    assert!(!out.contains("does something else"), "{out}");
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    let writes = it.calls.iter().filter(|call| call.kind == CallKind::Write);
+    assert_eq!(writes.count(), 6);
+}
+
 /// `cp -p` of another user's file, and a test whether a file is a directory.
 #[test]
 fn what_depends_on_the_user_or_on_a_slash_is_left_out() {
