@@ -139,6 +139,18 @@ impl FleetReport {
     }
 }
 
+/// For each host, in how many turns it did not do its part, and the error of the first one.
+fn failed_turns(run: &FleetRun) -> Vec<(usize, Option<&str>)> {
+    let mut failed = vec![(0, None); run.hosts.len()];
+    for turn in run.rounds.iter().flat_map(|round| &round.turns) {
+        if let (Some((turns, first)), Some(error)) = (failed.get_mut(turn.host), &turn.error) {
+            *turns += 1;
+            first.get_or_insert(error.as_str());
+        }
+    }
+    failed
+}
+
 impl FleetFound {
     /// What a fleet's run shows.
     pub fn of(run: &FleetRun) -> Self {
@@ -190,26 +202,26 @@ impl FleetFound {
             status: run.status,
         };
         let answer = answer.words(&NO_NAMES).capitalised().into();
-        let hosts = run.hosts.iter().enumerate().map(|(at, host)| {
-            let turns = run.rounds.iter().flat_map(|r| &r.turns);
-            let mut errors = turns
-                .filter(|t| t.host == at)
-                .filter_map(|t| t.error.as_ref());
-            let error = errors.next().cloned();
-            FleetHostRow {
-                name: host.name.clone(),
-                machine: host.machine.clone(),
-                text: match &host.lost {
-                    Some(lost) => HostPart::Lost(lost),
-                    None => HostPart::Until(run.status),
+        let hosts = run
+            .hosts
+            .iter()
+            .zip(failed_turns(run))
+            .map(|(host, failed)| {
+                let (failed_turns, error) = failed;
+                FleetHostRow {
+                    name: host.name.clone(),
+                    machine: host.machine.clone(),
+                    text: match &host.lost {
+                        Some(lost) => HostPart::Lost(lost),
+                        None => HostPart::Until(run.status),
+                    }
+                    .words(&NO_NAMES)
+                    .into(),
+                    lost: host.lost.is_some(),
+                    failed_turns,
+                    error: error.map(str::to_owned),
                 }
-                .words(&NO_NAMES)
-                .into(),
-                lost: host.lost.is_some(),
-                failed_turns: usize::from(error.is_some()) + errors.count(),
-                error,
-            }
-        });
+            });
         let unlike = HostsUnlike::all(&run.hosts, &run.version);
         Self {
             answer,
