@@ -21,6 +21,7 @@ use layermark_fleet::{
     task,
 };
 use layermark_lab::Stop;
+use layermark_model::FleetOfRun;
 
 use super::measure::exe;
 use crate::{
@@ -105,10 +106,15 @@ impl LauncherArgs {
         self.dir.clone().unwrap_or_else(|| OWN_DIR.to_owned())
     }
 
-    /// Path of layermark on the hosts, if the user named it.
-    fn exe_in_words(&self) -> Option<String> {
-        let exe = self.exe.as_ref()?;
-        Some(exe.to_string_lossy().into_owned())
+    /// How the hosts are started, as a run keeps it.
+    fn of_run(&self) -> FleetOfRun {
+        let exe = self.exe.as_ref();
+        FleetOfRun {
+            launcher: self.launcher.clone(),
+            asked: self.hosts.as_ref().map(|hosts| hosts.1.clone()),
+            exe: exe.map(|exe| exe.to_string_lossy().into_owned()),
+            ..FleetOfRun::default()
+        }
     }
 
     /// Starts the tasks. Reports those that did not start; fails if none did.

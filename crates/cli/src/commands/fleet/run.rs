@@ -164,11 +164,8 @@ fn ended(report: &FleetReport, launcher: &LauncherArgs, store: &Store, stop: &St
     let whole = !run.stopped && run.hosts.iter().any(|h| h.lost.is_none());
     if !whole {
         let fleet = FleetOfRun {
-            launcher: run.launcher.clone(),
-            asked: run.asked.clone(),
-            exe: launcher.exe_in_words(),
             share: run.share.clone().unwrap_or_default(),
-            ..FleetOfRun::default()
+            ..launcher.of_run()
         };
         let (id, option) = (&run.id, store.option());
         let flags = flags_again(&run.dir, &fleet, &option);
@@ -224,12 +221,13 @@ fn request(args: &FleetRunArgs) -> Result<StormRequest, Failure> {
 
 /// What the flags say of a run with this plan.
 fn asked(args: &FleetRunArgs, plan: Plan) -> StormRequest {
+    let started = args.launcher.of_run();
     StormRequest {
         plan,
         points: Vec::new(),
-        launcher: args.launcher.launcher.clone(),
-        asked: args.launcher.hosts.as_ref().map(|hosts| hosts.1.clone()),
-        exe: args.launcher.exe_in_words(),
+        launcher: started.launcher,
+        asked: started.asked,
+        exe: started.exe,
         dir: String::new(),
         share: String::new(),
         blocks: 0,
@@ -240,14 +238,8 @@ fn asked(args: &FleetRunArgs, plan: Plan) -> StormRequest {
 
 /// How a run like this one is made on the hosts of the command line.
 fn make_again(run: &Run, fleet: &FleetOfRun, args: &FleetRunArgs) -> String {
-    let named = asked(args, run.plan.clone());
-    let flags = FleetOfRun {
-        launcher: named.launcher,
-        asked: named.asked,
-        exe: named.exe,
-        ..FleetOfRun::default()
-    };
-    let flags = flags.launcher_flags(|word| quote(word).into_owned());
+    let started = args.launcher.of_run();
+    let flags = started.launcher_flags(|word| quote(word).into_owned());
     let name = run.plan.name.as_str();
     let plan = plans::builtin(name).map_or("PLAN", |_| name);
     let (dir, share) = (quote(&run.dir), quote(&fleet.share));
