@@ -34,8 +34,10 @@ impl Sequence {
         for (rest, files) in &taken {
             let new = [path, rest].concat();
             for file in files {
-                self.bytes += new.len() as u64;
-                self.file_paths[*file as usize] = (new.len() <= LONGEST).then(|| new.clone());
+                let now = (new.len() <= LONGEST).then(|| new.clone());
+                self.bytes += now.as_ref().map_or(0, Vec::len) as u64;
+                let before = std::mem::replace(&mut self.file_paths[*file as usize], now);
+                self.bytes -= before.map_or(0, |path| path.len()) as u64;
             }
         }
         self.open_files.put(path, taken);
