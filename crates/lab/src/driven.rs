@@ -197,7 +197,7 @@ impl DrivenHost {
         Ok(seen)
     }
 
-    /// Sets layers up afresh, each with the packaged files that its points need. The layers of before are taken down.
+    /// Sets layers up afresh, each with the packaged files that its points need. Those that are up are taken down first.
     ///
     /// So many hosts share the directories that the layers name.
     pub fn open(

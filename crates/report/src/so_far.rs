@@ -59,10 +59,8 @@ impl SoFar {
     /// Takes the next look that is due, if any, at a run of which this many blocks are complete. Later trials do not count.
     /// Returns whether there was one.
     pub fn next_look(&mut self, run: &Run, trials: &[TrialRecord], complete: usize) -> bool {
-        let due = stats::looks().take_while(|n| *n <= complete);
-        let next = due
-            .into_iter()
-            .find(|n| self.blocks.is_none_or(|last| *n > last));
+        let mut due = stats::looks().take_while(|n| *n <= complete);
+        let next = due.find(|n| self.blocks.is_none_or(|last| *n > last));
         let Some((blocks, alpha)) = next.and_then(|n| Some((n, stats::look_alpha(n)?))) else {
             return false;
         };

@@ -26,8 +26,8 @@ impl Swept for &ResultRow {
 }
 
 /// Parameters that make `new` other work than `old` for the clock, whatever the labels; empty if
-/// the workload or the measure differs ([`other_measure`]). `None` for the same work. A parameter that only one of two versions knows
-/// is ignored.
+/// the workload or the measure differs ([`other_measure`]). `None` for the same work. A parameter that only one of two
+/// versions knows is ignored.
 pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     let ((before, then, was), (after, now, is)) = (old.work(), new.work());
     let unseen =

@@ -239,7 +239,6 @@ mod tests {
         cut("overlay:volatile", Some(WitnessControl::Liar), losing)
     }
 
-    /// What a layer loses is its own only where the program keeps it natively.
     /// "All of 600 items" was said of a server that loses a second at most.
     #[test]
     fn an_early_cut_that_takes_everything_takes_a_time() {
@@ -256,6 +255,7 @@ mod tests {
         assert_eq!((of(1400, 1500), of(2, 2)), (Extent::All, Extent::All));
     }
 
+    /// What a layer loses is its own only where the program keeps it natively.
     #[test]
     fn a_loss_is_the_layers_only_where_natively_nothing_is_lost() {
         let blame = |all: &[ProgramCut]| answers(all)[0].blame;
