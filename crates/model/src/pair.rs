@@ -18,6 +18,8 @@ pub enum ClockTime {
     Raw,
     /// Without the time that the thread on the clock waited for a CPU.
     Net,
+    /// Also without the time that the kernel's threads waited beside other programs: [`Trial::clear_ns`].
+    Clear,
 }
 
 /// The cost of a trial: nanoseconds per operation, in total and for each turn.
@@ -26,6 +28,8 @@ pub struct Cost {
     raw: Times,
     /// `None` if not all of its waiting is known.
     net: Option<Times>,
+    /// `None` if the waiting of the kernel's threads is not known as well.
+    clear: Option<Times>,
     /// Whether the waiting is no part of the layer's cost: [`crate::Waiting::apart`].
     apart: bool,
 }
@@ -34,7 +38,7 @@ impl Cost {
     /// `None` for a trial without a usable number.
     pub fn of(trial: &Trial) -> Option<Self> {
         // At a fixed pace a turn's length says nothing about the layer.
-        let turns = |ns: fn(&Turn) -> Option<u64>| {
+        let turns = |ns: &dyn Fn(&Turn) -> Option<u64>| {
             let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
             let turns = turns.filter_map(|t| TurnTime::of(t.round, ns(t)?, t.ops));
             let mut turns: Vec<TurnTime> = turns.collect();
@@ -47,21 +51,30 @@ impl Cost {
         let raw = Times {
             ns_per_op: trial.ns_per_op().filter(|ns| is_usable(*ns))?,
             whole: [all_ns, ops],
-            turns: turns(|t| Some(t.elapsed_ns)),
+            turns: turns(&|t| Some(t.elapsed_ns)),
         };
         let net = || {
             let waited_ns = trial.waited_ns()?;
             Some(Times {
                 ns_per_op: trial.net_ns_per_op().filter(|ns| is_usable(*ns))?,
                 whole: [(elapsed_ns - waited_ns) as f64, ops],
-                turns: turns(Turn::net_ns),
+                turns: turns(&Turn::net_ns),
             })
         };
-        let net = net();
+        let clear = || {
+            let waited_ns = trial.waited_ns()?.saturating_add(trial.kernel_waited_ns()?);
+            Some(Times {
+                ns_per_op: trial.clear_ns_per_op().filter(|ns| is_usable(*ns))?,
+                whole: [elapsed_ns.checked_sub(waited_ns)? as f64, ops],
+                turns: turns(&|t| trial.clear_ns(t)),
+            })
+        };
+        let (net, clear) = (net(), clear());
         Some(Self {
             apart: net.is_some() && trial.waiting.is_some_and(|w| w.apart),
             raw,
             net,
+            clear,
         })
     }
 
@@ -84,10 +97,10 @@ impl Cost {
 
     /// The time that is the layer's cost.
     pub fn time(&self) -> ClockTime {
-        if self.apart {
-            ClockTime::Net
-        } else {
-            ClockTime::Raw
+        match (self.apart, &self.clear) {
+            (false, _) => ClockTime::Raw,
+            (true, None) => ClockTime::Net,
+            (true, Some(_)) => ClockTime::Clear,
         }
     }
 
@@ -95,6 +108,7 @@ impl Cost {
         match time {
             ClockTime::Raw => Some(&self.raw),
             ClockTime::Net => self.net.as_ref(),
+            ClockTime::Clear => self.clear.as_ref(),
         }
     }
 
@@ -113,6 +127,10 @@ impl Cost {
             raw: self.raw.followed_by(next.raw),
             apart: both.is_some() && self.apart && next.apart,
             net: both.map(|(own, next)| own.followed_by(next)),
+            clear: self
+                .clear
+                .zip(next.clear)
+                .map(|(own, next)| own.followed_by(next)),
         }
     }
 }
@@ -278,12 +296,10 @@ impl Ledger {
     /// The time by which two sites are compared: without waiting if it is no part of the cost of any
     /// of their trials, so that both sides always have the same.
     pub fn time(&self, here: Site, there: Site) -> ClockTime {
-        let mut costs = self.costs(here, there).flat_map(|(_, a, b)| [a, b]);
-        if costs.all(|cost| cost.apart) {
-            ClockTime::Net
-        } else {
-            ClockTime::Raw
-        }
+        let costs = || self.costs(here, there).flat_map(|(_, a, b)| [a, b]);
+        let times = [ClockTime::Clear, ClockTime::Net];
+        let known = |time: &ClockTime| costs().all(|c| c.apart && c.times(*time).is_some());
+        times.into_iter().find(known).unwrap_or(ClockTime::Raw)
     }
 
     /// Blocks in which both sites have a number, in order. `make` gets session, block, and nanoseconds
@@ -699,7 +715,7 @@ mod tests {
         let mut made = trial(sum(|t| t.1), &each.collect::<Vec<_>>());
         made.waiting = Some(crate::Waiting {
             apart,
-            helpers_ns: None,
+            ..crate::Waiting::default()
         });
         made.passes[0].ops = turns.len() as u64;
         made.passes[0].waited_ns = Some(sum(|t| t.2));
@@ -758,6 +774,26 @@ mod tests {
             ledger.set_control(Some(2));
             assert_eq!(ledger.counts_control((1, 0), (0, 0), 0), counts);
         }
+        // Threads of the kernel waited too, in a block that others disturbed. A layer that does not see them is compared
+        // by what the one thread waited.
+        let clear = |of: &Trial, each: [u64; 3]| {
+            let mut made = of.clone();
+            made.waiting.as_mut().unwrap().disturbed = true;
+            made.passes[0].kernel_waited_ns = Some(each.iter().sum());
+            for (turn, ns) in made.turns.iter_mut().zip(each) {
+                turn.kernel_waited_ns = Some(ns);
+            }
+            made
+        };
+        let quick = waits(true, &turns);
+        let ledger = ledger_of(&clear(&native, [50, 50, 0]), &clear(&quick, [65, 65, 0]));
+        assert_eq!(ledger.time((1, 0), (0, 0)), ClockTime::Clear);
+        let made = pairs(&ledger, (1, 0), (0, 0)).remove(0);
+        assert!(made.ratios().iter().all(|r| (r - 1.3).abs() < 1e-9));
+        assert_eq!(made.rounds[0][1], 50.0);
+        let ledger = ledger_of(&clear(&native, [50, 50, 0]), &quick);
+        assert_eq!(ledger.time((1, 0), (0, 0)), ClockTime::Net);
+        assert_eq!(pairs(&ledger, (1, 0), (0, 0))[0].rounds[0][1], 100.0);
         // One turn whose waiting is not known.
         let mut partly = waits(true, &turns);
         partly.passes[0].waited_ns = None;

@@ -158,6 +158,10 @@ pub struct Waiting {
     /// of the layer's cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apart: bool,
+    /// Other programs used the CPUs during the block. What threads of the kernel waited beside them is no part of the
+    /// layer's cost either; what they wait for each other is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// How long threads of the processes that serve the layer were ready to run and had no CPU, ns,
     /// over all threads and the whole block. Absent if there are none, or the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,7 +225,7 @@ impl Trial {
         if self.response_ns.is_some() {
             return self.response_ns;
         }
-        self.median_of(|elapsed_ns, _| Some(elapsed_ns))
+        self.median_of(|time| Some(time.elapsed_ns))
     }
 
     /// [`Self::ns_per_op`] without the time that waited for a CPU. `None` if that is not known, or the
@@ -230,7 +234,39 @@ impl Trial {
         if self.response_ns.is_some() {
             return None;
         }
-        self.median_of(net)
+        self.median_of(|time| time.net_ns())
+    }
+
+    /// [`Self::net_ns_per_op`], also without what [`Self::kernel_waited_ns`] counts.
+    pub fn clear_ns_per_op(&self) -> Option<f64> {
+        if self.response_ns.is_some() {
+            return None;
+        }
+        self.median_of(|time| self.clear_ns(time))
+    }
+
+    /// Nanoseconds of one of its turns without all waiting that is no part of the layer's cost: that of the thread,
+    /// and beside other programs that of the kernel's threads. `None` if it is not known.
+    pub fn clear_ns(&self, turn: &Turn) -> Option<u64> {
+        let kernel_ns = turn.kernel_waited_ns?;
+        let left_out = if self.is_disturbed() { kernel_ns } else { 0 };
+        let ns = turn.net_ns()?.checked_sub(left_out)?;
+        (ns > 0).then_some(ns)
+    }
+
+    /// How long threads of the kernel waited for a CPU while the thread on the clock waited for them, beside other
+    /// programs: nanoseconds over all passes, 0 if no others used the CPUs. `None` if that is not known.
+    pub fn kernel_waited_ns(&self) -> Option<u64> {
+        let waited: Option<u64> = self
+            .passes
+            .iter()
+            .map(|p| p.kernel_waited_ns.map(|ns| ns.min(p.elapsed_ns)))
+            .sum();
+        waited.map(|ns| if self.is_disturbed() { ns } else { 0 })
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.disturbed)
     }
 
     /// How long the thread on the clock waited for a CPU, nanoseconds over all passes. `None` if that
@@ -242,19 +278,17 @@ impl Trial {
             .sum()
     }
 
-    /// The median over passes or turns, of a time that is made from elapsed and waited nanoseconds.
+    /// The median over passes or turns, of a time that is made from its nanoseconds.
     /// `None` if one of the times is.
-    fn median_of(&self, time: impl Fn(u64, Option<u64>) -> Option<u64>) -> Option<f64> {
-        let per_op = |elapsed, waited, ops: u64| Some(time(elapsed, waited)? as f64 / ops as f64);
+    fn median_of(&self, time: impl Fn(&Turn) -> Option<u64>) -> Option<f64> {
+        let per_op = |of: &Turn| Some(time(of)? as f64 / of.ops as f64);
         let passes = self.passes.iter().filter(|p| p.ops > 0);
         let mut each: Vec<f64> = passes
-            .map(|p| per_op(p.elapsed_ns, p.waited_ns, p.ops))
+            .map(|p| per_op(&p.as_turn()))
             .collect::<Option<_>>()?;
         if each.is_empty() {
             let turns = self.turns.iter().filter(|t| t.ops > 0);
-            each = turns
-                .map(|t| per_op(t.elapsed_ns, t.waited_ns, t.ops))
-                .collect::<Option<_>>()?;
+            each = turns.map(per_op).collect::<Option<_>>()?;
         }
         each.sort_by(f64::total_cmp);
         let middle = each.len() / 2;
@@ -288,6 +322,11 @@ pub struct Pass {
     /// kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
+    /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
+    /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
+    /// `waited_ns` is, where the work waits for no device, and where the probe does not see these threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_waited_ns: Option<u64>,
 }
 
 /// One uninterrupted stretch of work in one layer, without its lead-in.
@@ -308,6 +347,25 @@ pub struct Turn {
     /// kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
+    /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
+    /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
+    /// `waited_ns` is, where the work waits for no device, and where the probe does not see these threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_waited_ns: Option<u64>,
+}
+
+impl Pass {
+    /// As a turn without a round.
+    fn as_turn(&self) -> Turn {
+        Turn {
+            round: 0,
+            elapsed_ns: self.elapsed_ns,
+            ops: self.ops,
+            bytes: self.bytes,
+            waited_ns: self.waited_ns,
+            kernel_waited_ns: self.kernel_waited_ns,
+        }
+    }
 }
 
 impl Turn {
@@ -327,10 +385,12 @@ struct TurnArray<'a>(&'a Turn);
 impl Serialize for TurnArray<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let t = self.0;
-        let known = (t.round, t.elapsed_ns, t.ops, t.bytes);
-        match t.waited_ns {
-            None => known.serialize(to),
-            Some(waited) => (known.0, known.1, known.2, known.3, waited).serialize(to),
+        let known = [u64::from(t.round), t.elapsed_ns, t.ops, t.bytes];
+        let [a, b, c, d] = known;
+        match (t.waited_ns, t.kernel_waited_ns) {
+            (None, _) => known.serialize(to),
+            (Some(waited), None) => [a, b, c, d, waited].serialize(to),
+            (Some(waited), Some(kernel)) => [a, b, c, d, waited, kernel].serialize(to),
         }
     }
 }
@@ -584,28 +644,36 @@ mod tests {
 
     #[test]
     fn turns_are_stored_as_arrays_and_read_as_objects_too() {
-        let with = |waited_ns| Trial {
+        let with = |waited_ns, kernel_waited_ns| Trial {
             turns: vec![Turn {
                 round: 1,
                 elapsed_ns: 20,
                 ops: 3,
                 bytes: 4096,
                 waited_ns,
+                kernel_waited_ns,
             }],
             ..Trial::default()
         };
         let stored = |trial: &Trial| serde_json::to_string(trial).unwrap();
-        let waited = stored(&with(Some(7)));
+        let kernel = stored(&with(Some(7), Some(2)));
+        assert!(kernel.contains("\"turns\":[[1,20,3,4096,7,2]]"), "{kernel}");
+        let waited = stored(&with(Some(7), None));
         assert!(waited.contains("\"turns\":[[1,20,3,4096,7]]"), "{waited}");
-        let unknown = stored(&with(None));
+        let unknown = stored(&with(None, None));
         assert!(unknown.contains("\"turns\":[[1,20,3,4096]]"), "{unknown}");
         let earlier = unknown.replace(
             "[1,20,3,4096]",
             "{\"round\":1,\"elapsed_ns\":20,\"ops\":3,\"bytes\":4096}",
         );
-        for (text, waited_ns) in [(waited, Some(7)), (unknown, None), (earlier, None)] {
+        for (text, waited, kernel) in [
+            (kernel, Some(7), Some(2)),
+            (waited, Some(7), None),
+            (unknown, None, None),
+            (earlier, None, None),
+        ] {
             let read = serde_json::from_str::<Trial>(&text).unwrap();
-            assert_eq!(read, with(waited_ns));
+            assert_eq!(read, with(waited, kernel));
         }
     }
 
@@ -616,6 +684,7 @@ mod tests {
             ops: 2,
             bytes: 0,
             waited_ns,
+            kernel_waited_ns: None,
         };
         let of = |passes: &[Pass]| Trial {
             passes: passes.to_vec(),
@@ -642,6 +711,44 @@ mod tests {
             (paced.ns_per_op(), paced.net_ns_per_op()),
             (Some(9.0), None)
         );
+    }
+
+    /// On a quiet machine they wait for each other, which is the layer's cost.
+    #[test]
+    fn what_the_kernels_threads_wait_is_left_out_beside_other_programs_only() {
+        let turn = |kernel_waited_ns| Turn {
+            elapsed_ns: 100,
+            ops: 1,
+            waited_ns: Some(10),
+            kernel_waited_ns,
+            ..Turn::default()
+        };
+        let with = |disturbed, kernel_waited_ns| {
+            let turn = turn(kernel_waited_ns);
+            let pass = Pass {
+                elapsed_ns: 100,
+                ops: 1,
+                waited_ns: Some(10),
+                kernel_waited_ns,
+                ..Pass::default()
+            };
+            let trial = Trial {
+                passes: vec![pass],
+                turns: vec![turn],
+                waiting: Some(Waiting {
+                    disturbed,
+                    ..Waiting::default()
+                }),
+                ..Trial::default()
+            };
+            let of_turn = trial.clear_ns(&turn);
+            (of_turn, trial.clear_ns_per_op(), trial.kernel_waited_ns())
+        };
+        assert_eq!(with(true, Some(60)), (Some(30), Some(30.0), Some(60)));
+        assert_eq!(with(false, Some(60)), (Some(90), Some(90.0), Some(0)));
+        assert_eq!(with(true, None), (None, None, None));
+        // A run of others may claim anything.
+        assert_eq!(with(true, Some(u64::MAX)), (None, None, Some(100)));
     }
 
     #[test]

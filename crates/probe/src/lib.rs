@@ -204,6 +204,8 @@ pub struct Context {
     pub devices: Vec<String>,
     /// Directories of file systems below the layer's own, flushed after it.
     pub below: Vec<PathBuf>,
+    /// Whether operations wait for a device: they flush, read what is not cached, or go past the cache.
+    pub waits_for_devices: bool,
     /// Values of the variables that the point names.
     pub env: Environment,
     /// For work with two ends: the address of the far end.
@@ -251,6 +253,7 @@ impl Context {
             min_ops: 1,
             devices: Vec::new(),
             below: Vec::new(),
+            waits_for_devices: false,
             env: Environment::new(),
             peer: None,
         }

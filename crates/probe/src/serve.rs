@@ -523,6 +523,9 @@ fn read(job: &Job) -> Result<(&'static dyn Workload, Context), ProbeError> {
         min_ops: job.min_ops,
         devices: job.devices.clone(),
         below: job.below.iter().map(Into::into).collect(),
+        waits_for_devices: job.point.meaning.flushes
+            || job.point.meaning.is_cold()
+            || job.point.meaning.is_direct(),
         env: job.env.clone(),
         peer: job.peer.clone(),
     };

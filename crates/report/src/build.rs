@@ -396,8 +396,9 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
     let device = trial.and_then(|t| t.device);
     let point = run.points.get(record.cell.point)?;
     let under_way = point.meaning.under_way();
-    let waited = waiting::of(std::iter::once(record), under_way);
     let time = trial.and_then(Cost::of).map(|cost| cost.time());
+    let one = std::iter::once(record);
+    let waited = waiting::of(one, under_way, time.unwrap_or(ClockTime::Raw));
     Some(TrialRow {
         seq: record.seq,
         session: record.cell.session,
@@ -414,7 +415,8 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
             .and_then(|time| index::typical_by(time, record))
             .map(|ns| ns * under_way / 1e3),
         waited_us: waited.and_then(|w| w.us),
-        waiting_left_out: time == Some(ClockTime::Net),
+        kernel_waited_us: waited.and_then(|w| w.kernel_us),
+        waiting_left_out: waited.is_some_and(|w| w.left_out),
         helpers_waited_us: waited.and_then(|w| w.helpers_us),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),

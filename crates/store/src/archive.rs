@@ -13,8 +13,8 @@ use std::{
 use layermark_model::{Import, LayerRun, Point, Run, StoreOption, TrialRecord};
 use serde::{Deserialize, Serialize};
 
-/// The format that is written, and the newest that is read.
-const FORMAT: u32 = 1;
+/// The format that is written, and the newest that is read. Since 2, turns have what threads of the kernel waited.
+const FORMAT: u32 = 2;
 /// The most bytes that an archive may have unpacked: about a hundred thousand trials. In memory they take several times as
 /// much.
 const LARGEST: u64 = 128 << 20;

@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod fuse_servers;
 pub mod kcmp;
 pub mod kernel_log;
+pub mod kernel_threads;
 mod of_host;
 pub mod packages;
 pub mod pids;

@@ -229,6 +229,7 @@ mod tests {
             ops: 1000,
             bytes: 0,
             waited_ns: waited.map(|us| us * 1000),
+            kernel_waited_ns: None,
         };
         let of = |native, layer| suggests(&tally, 0, &[(0, native), (1, layer)].into());
         assert!(!of(turn(100, None), turn(230, None)));

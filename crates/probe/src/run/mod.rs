@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
+use layermark_sys::kernel_threads::KernelThreads;
 
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work,
@@ -84,6 +85,12 @@ impl Edge {
             mark: Mark::read(devices),
             usage: usage::now(),
         }
+    }
+
+    /// CPU time of this process between two edges, ns.
+    fn cpu_ns_until(&self, after: &Self) -> u64 {
+        let sum = |edge: &Self| edge.usage.cpu.user_ns + edge.usage.cpu.sys_ns;
+        sum(after).saturating_sub(sum(self))
     }
 }
 
@@ -182,6 +189,8 @@ pub struct Stretch {
     pub bytes: u64,
     /// Time of it in which the one thread that works waited for a CPU, ns: [`Turn::waited_ns`].
     pub waited_ns: Option<u64>,
+    /// [`Turn::kernel_waited_ns`]. Set by [`Repeated`].
+    pub kernel_waited_ns: Option<u64>,
     /// Number of calls that flush.
     pub syncs: u64,
     /// Whether the pass is over: [`Repeat::renew`] must come before another one.
@@ -234,6 +243,8 @@ pub trait Repeat: Send {
 pub struct Repeated<W> {
     pub work: W,
     devices: Devices,
+    /// Those that the work may wait for.
+    kernel: KernelThreads,
     begun: bool,
     /// Whether a new pass begins next.
     fresh: bool,
@@ -249,6 +260,11 @@ impl<W: Repeat> Repeated<W> {
     pub fn new(work: W) -> Self {
         Self {
             devices: Devices::open(&work.context().devices),
+            kernel: if work.context().waits_for_devices {
+                KernelThreads::open()
+            } else {
+                KernelThreads::default()
+            },
             work,
             begun: false,
             fresh: true,
@@ -267,11 +283,21 @@ impl<W: Repeat> Repeated<W> {
         if self.fresh {
             self.work.renew(beat)?;
         }
+        let waited_before = self.kernel.waited_ns();
         let before = Edge::read(&self.devices);
-        let stretch = self.work.go(extent, beat)?;
+        let mut stretch = self.work.go(extent, beat)?;
         let around = || [before, Edge::read(&self.devices)];
         let [before, after] = stretch.edges.unwrap_or_else(around);
         used.add(&before, &after);
+        let waited = waited_before.zip(self.kernel.waited_ns());
+        // Only what it waited for can have delayed the thread.
+        let idle_ns = stretch.waited_ns.map(|waited_ns| {
+            let busy_ns = waited_ns + before.cpu_ns_until(&after);
+            stretch.elapsed_ns.saturating_sub(busy_ns)
+        });
+        stretch.kernel_waited_ns = idle_ns
+            .zip(waited)
+            .map(|(idle_ns, (first, last))| last.saturating_sub(first).min(idle_ns));
         self.stopped = Some(after.mark);
         self.fresh = stretch.over;
         self.done += u64::from(stretch.over);
@@ -307,6 +333,7 @@ impl<W: Repeat> Repeated<W> {
         let mut turn = Turn {
             round: ask.round,
             waited_ns: Some(0),
+            kernel_waited_ns: Some(0),
             ..Turn::default()
         };
         // A new pass is not started for the last tenth of a turn.
@@ -318,6 +345,7 @@ impl<W: Repeat> Repeated<W> {
             turn.ops += done.ops;
             turn.bytes += done.bytes;
             turn.waited_ns = both(turn.waited_ns, done.waited_ns);
+            turn.kernel_waited_ns = both(turn.kernel_waited_ns, done.kernel_waited_ns);
             trial.syncs += done.syncs;
             if done.over && self.work.passes().most > 0 {
                 break;
@@ -348,6 +376,7 @@ impl<W: Repeat> Repeated<W> {
         let mut sum = Turn {
             round: ask.round,
             waited_ns: Some(0),
+            kernel_waited_ns: Some(0),
             ..Turn::default()
         };
         let rules = self.work.passes();
@@ -360,11 +389,13 @@ impl<W: Repeat> Repeated<W> {
                 ops: done.ops,
                 bytes: done.bytes,
                 waited_ns: done.waited_ns,
+                kernel_waited_ns: done.kernel_waited_ns,
             });
             sum.elapsed_ns += done.elapsed_ns;
             sum.ops += done.ops;
             sum.bytes += done.bytes;
             sum.waited_ns = both(sum.waited_ns, done.waited_ns);
+            sum.kernel_waited_ns = both(sum.kernel_waited_ns, done.kernel_waited_ns);
             if monotonic_ns() - last_beat >= HEARTBEAT_NS {
                 beat(sum.ops, sum.bytes);
                 last_beat = monotonic_ns();
@@ -386,6 +417,7 @@ pub fn enter(trial: &mut Trial, turn: Turn) {
     if trial.passes.is_empty() {
         trial.passes.push(Pass {
             waited_ns: Some(0),
+            kernel_waited_ns: Some(0),
             ..Pass::default()
         });
     }
@@ -394,6 +426,7 @@ pub fn enter(trial: &mut Trial, turn: Turn) {
     sum.ops += turn.ops;
     sum.bytes += turn.bytes;
     sum.waited_ns = both(sum.waited_ns, turn.waited_ns);
+    sum.kernel_waited_ns = both(sum.kernel_waited_ns, turn.kernel_waited_ns);
 }
 
 /// The sum of two times, if both are known.

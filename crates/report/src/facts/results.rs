@@ -188,6 +188,7 @@ fn against_baseline<'a>(
 fn by_other_times(sites: &[&ResultSite]) -> Vec<Option<Estimate>> {
     let mut all = vec![None; sites.len()];
     for (own, other) in [
+        (ClockTime::Clear, ClockTime::Raw),
         (ClockTime::Net, ClockTime::Raw),
         (ClockTime::Raw, ClockTime::Net),
     ] {

@@ -144,11 +144,10 @@ impl<'a> ResultSite<'a> {
     /// Sets how long the layer waited for a CPU. Takes a verdict away that waiting may have made.
     fn wait(&self, row: &mut ResultRow, by_other: Option<Estimate>) {
         let under_way = self.point().meaning.under_way();
-        let of = |records: Vec<&TrialRecord>| waiting::of(records.into_iter(), under_way);
-        let left_out = self.time == ClockTime::Net;
+        let of =
+            |records: Vec<&TrialRecord>| waiting::of(records.into_iter(), under_way, self.time);
         row.waiting = of(self.index.trials(self.layer, self.point)).map(|waited| WaitingRow {
-            left_out,
-            ratio_with: by_other.filter(|_| left_out),
+            ratio_with: by_other.filter(|_| waited.left_out),
             ..waited
         });
         let native = of(self.index.beside(self.layer, self.baseline, self.point));

@@ -51,10 +51,12 @@ fn met(run: &Run, here: &Sustained, native: &Sustained) -> Option<Limit> {
     own.find(is_met).cloned()
 }
 
-/// Nanoseconds per operation; `net`: without the time that the thread waited for a CPU.
+/// Nanoseconds per operation; `net`: without the time that the thread, and the kernel's threads that it needed, waited for
+/// a CPU. Other programs may have used the CPUs in one of the stretches alone.
 fn ns_per_op(turn: &Turn, net: bool) -> Option<f64> {
-    let waited = turn.waited_ns.filter(|_| net);
-    let ns = turn.elapsed_ns.checked_sub(waited.unwrap_or(0))?;
+    let waited = |ns: Option<u64>| ns.filter(|_| net).unwrap_or(0);
+    let waited = waited(turn.waited_ns).saturating_add(waited(turn.kernel_waited_ns));
+    let ns = turn.elapsed_ns.checked_sub(waited)?;
     (turn.ops > 0 && ns > 0).then(|| ns as f64 / turn.ops as f64)
 }
 

@@ -3,7 +3,7 @@
 //! In a layer that only the kernel serves it is left out of every time of a single thread. Where a process
 //! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
 
-use layermark_model::{Trial, TrialRecord, flags};
+use layermark_model::{ClockTime, Trial, TrialRecord, flags};
 
 use crate::{
     facts::limits,
@@ -17,10 +17,12 @@ const LITTLE: f64 = 0.01;
 /// From this share of all times that it is left out of, the report says so.
 pub const TOLD: f64 = 0.02;
 
-/// Waiting in these trials, whose time of an operation counts `under_way` times. `None` if nothing is known.
+/// Waiting in these trials, whose time of an operation counts `under_way` times. `None` if nothing is known. That of
+/// the kernel's threads counts where it is left out of `time`.
 pub fn of<'a>(
     records: impl Iterator<Item = &'a TrialRecord>,
     under_way: f64,
+    time: ClockTime,
 ) -> Option<WaitingRow> {
     let trials: Vec<_> = records.filter_map(|r| r.trial.as_ref()).collect();
     let sum = |of: &dyn Fn(&Trial) -> Option<u64>| {
@@ -29,7 +31,10 @@ pub fn of<'a>(
     };
     let elapsed = sum(&|t| Some(t.elapsed_ns()))?;
     let ops = sum(&|t| Some(t.ops()))?;
-    let waited = sum(&|t| t.waited_ns());
+    let own = sum(&|t| t.waited_ns());
+    let kernel = sum(&|t| Some(t.kernel_waited_ns().unwrap_or(0)));
+    let kernel = kernel.filter(|_| time == ClockTime::Clear);
+    let waited = own.map(|ns| ns + kernel.unwrap_or(0.0));
     let helpers = sum(&|t| t.waiting?.helpers_ns);
     if elapsed <= 0.0 || ops <= 0.0 || waited.or(helpers).is_none() {
         return None;
@@ -38,9 +43,10 @@ pub fn of<'a>(
     Some(WaitingRow {
         share: waited.map(|ns| ns / elapsed),
         us: waited.map(us),
+        kernel_us: kernel.filter(|ns| *ns > 0.0).map(us),
         helpers_us: helpers.map(|ns| ns / ops / 1e3),
         whole_us: us(elapsed),
-        left_out: false,
+        left_out: time != ClockTime::Raw,
         ratio_with: None,
     })
 }

@@ -1,7 +1,8 @@
 //! Limits of all other sentences, printed next to the headline.
 
 use layermark_model::{
-    BASELINE, Cut, LayerRun, Limit, Limited as LimitKind, Run, RunStatus, TrialRecord, flags,
+    BASELINE, ClockTime, Cut, LayerRun, Limit, Limited as LimitKind, Run, RunStatus, TrialRecord,
+    flags,
 };
 
 use crate::{
@@ -199,7 +200,7 @@ fn waited<'a>(f: &Selection<'a>, index: &Index) -> Option<Caveat<'a>> {
     let rows = f.results.iter().filter(is_left_out);
     let sites = rows.filter_map(|r| f.run.site(&r.layer, &r.label));
     let trials = sites.flat_map(|(layer, point)| index.trials(layer, point));
-    let share = waiting::of(trials, 1.0)?.share;
+    let share = waiting::of(trials, 1.0, ClockTime::Clear)?.share;
     Some(Caveat::Waited(Waited {
         share: share.filter(|share| *share >= waiting::TOLD)?,
         everywhere: f.results.iter().all(|r| is_left_out(&r)),

@@ -135,6 +135,7 @@ pub const RESULTS: &[Column<ResultCell>] = columns! { (p, r):
     "latency_tail_us" Fine => tail(r).map(|t| t.us),
     "waited" Share => r.waiting.and_then(|w| w.share),
     "waited_us" Fine => r.waiting.and_then(|w| w.us),
+    "kernel_waited_us" Fine => r.waiting.and_then(|w| w.kernel_us),
     "helpers_waited_us" Fine => r.waiting.and_then(|w| w.helpers_us),
     "waiting_left_out" Plain => r.waiting.map(|w| w.left_out.to_string()).unwrap_or_default(),
     "ratio_with_waiting" Ratio => estimate(with_waiting(r)),
@@ -189,6 +190,7 @@ pub const TRIALS: &[Column<TrialCell>] = columns! { t:
     "flags" Words => t.flags.join("; "),
     "error" Words => text(t.error.as_deref()),
     "waited_us" Fine => t.waited_us,
+    "kernel_waited_us" Fine => t.kernel_waited_us,
     "waiting_left_out" Plain => t.waiting_left_out.to_string(),
     "helpers_waited_us" Fine => t.helpers_waited_us,
 };

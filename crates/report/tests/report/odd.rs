@@ -304,10 +304,8 @@ fn a_run_that_waited_for_a_cpu_is_not_odd() {
     let waiting = WaitingRow {
         share: Some(0.5),
         us: Some(20.0),
-        helpers_us: None,
         whole_us: 40.0,
-        left_out: false,
-        ratio_with: None,
+        ..WaitingRow::default()
     };
     for (cost, waits, expected) in [
         (1.3, None, Standing::Odd),

@@ -24,7 +24,7 @@ fn run<const N: usize>(layer_us: [u64; N], limits: Vec<Limit>) -> (Run, Vec<Tria
             elapsed_ns: 1000 * us * 1000,
             ops: 1000,
             bytes: 1000 * 4096,
-            waited_ns: None,
+            ..Turn::default()
         };
         (0..).zip(us).map(turn).collect()
     };

@@ -75,6 +75,7 @@ fn trial(costs: Costs, apart: bool, block: u32, noise: &mut Noise, quiet: bool) 
             ops: OPS,
             bytes: OPS * 4096,
             waited_ns: Some(waited_ns),
+            kernel_waited_ns: None,
         });
     }
     let sum = |of: fn(&Turn) -> u64| turns.iter().map(of).sum::<u64>();
@@ -85,9 +86,11 @@ fn trial(costs: Costs, apart: bool, block: u32, noise: &mut Noise, quiet: bool) 
             ops,
             bytes: sum(|t| t.bytes),
             waited_ns: Some(sum(|t| t.waited_ns.unwrap_or(0))),
+            kernel_waited_ns: None,
         }],
         waiting: Some(Waiting {
             apart,
+            disturbed: !quiet,
             helpers_ns: (costs.helpers > 0.0).then_some((costs.helpers * ops as f64) as u64),
         }),
         resident: Some(1.0),
@@ -245,6 +248,51 @@ fn spreadsheets_have_the_waiting_and_both_ratios() {
         (100.0..200.0).contains(&(waited / kernels.len() as f64)),
         "{waited}"
     );
+}
+
+/// A flush is partly done by threads of the kernel. What these wait beside other programs is no more a cost of the layer than
+/// what the thread on the clock waits. Here they wait for half of all waiting.
+#[test]
+fn waiting_of_the_kernels_threads_is_left_out_as_well() {
+    let halved = |known: fn(usize) -> bool| {
+        let costs = [NATIVE, Costs::of(108_000.0, 150_000.0), NATIVE];
+        let (run, mut trials) = run(costs, false);
+        let halve = |own: &mut Option<u64>, kernel: &mut Option<u64>| {
+            *kernel = own.map(|ns| ns / 2);
+            *own = own.map(|ns| ns - ns / 2);
+        };
+        for record in trials.iter_mut().filter(|r| known(r.cell.layer)) {
+            let trial = record.trial.as_mut().unwrap();
+            for turn in &mut trial.turns {
+                halve(&mut turn.waited_ns, &mut turn.kernel_waited_ns);
+            }
+            for pass in &mut trial.passes {
+                pass.waited_ns = Some(trial.turns.iter().filter_map(|t| t.waited_ns).sum());
+                pass.kernel_waited_ns =
+                    Some(trial.turns.iter().filter_map(|t| t.kernel_waited_ns).sum());
+            }
+        }
+        Report::build(&run, &trials)
+    };
+    let costs = [NATIVE, Costs::of(108_000.0, 150_000.0), NATIVE];
+    let (whole, halves) = (report(costs, false), halved(|_| true));
+    let ratio = |report: &Report| row(report, KERNEL).ratio.unwrap().estimate;
+    assert!((ratio(&whole) - ratio(&halves)).abs() < 1e-3);
+    let waiting = row(&halves, KERNEL).waiting.unwrap();
+    let all = row(&whole, KERNEL).waiting.unwrap();
+    assert!(waiting.left_out && (waiting.us.unwrap() - all.us.unwrap()).abs() < 1e-3);
+    assert!((waiting.kernel_us.unwrap() - all.us.unwrap() / 2.0).abs() < 0.01);
+    let trials = csv(&halves, "x.trials.csv");
+    let kernels = trials.iter().filter(|t| t["layer"] == KERNEL);
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    for trial in kernels {
+        assert!(number(&trial["kernel_waited_us"]) * 2.0 <= number(&trial["waited_us"]) + 0.01);
+    }
+    // Where the layer's probe does not see them, native's are not left out beside it either.
+    let blind = halved(|layer| layer == 0);
+    let waiting = row(&blind, KERNEL).waiting.unwrap();
+    assert!(waiting.left_out && waiting.kernel_us.is_none());
+    assert!(ratio(&blind) < 0.95 * ratio(&halves), "{}", ratio(&blind));
 }
 
 /// 1 ms of which half waits, natively 0.1 ms: slower without any waiting too. A FUSE server's flushed writes got no word on a

@@ -98,8 +98,8 @@ fn what_is_no_run_is_refused_and_says_why() {
     refused(&format!("{HEAD}\n"), "no run");
     refused(&format!("{HEAD}\n{good}{good}"), "a second run");
     refused(&format!("{HEAD}\n{good}x\n"), "line 10");
-    let newer = HEAD.replace(":1,", ":2,");
-    refused(&format!("{newer}\n{good}"), "newer layermark (format 2");
+    let newer = HEAD.replace(":1,", ":3,");
+    refused(&format!("{newer}\n{good}"), "newer layermark (format 3");
     let other = good.replacen("01K0SENTRUN000000000000000", "../x", 1);
     refused(&format!("{HEAD}\n{other}"), "is no id");
 }

@@ -129,6 +129,7 @@ impl Attempt {
         trial.waiting = Some(Waiting {
             // The kernel counts what a quota has stopped as waiting, and that is the layer's cost.
             apart: up.has_only_this_kernel() && !self.may_be_throttled(up),
+            disturbed: self.made.usage.contaminated,
             helpers_ns: self.helpers_waited_ns.map(|ns| self.of_turns(ns)),
         });
         trial.rested = self.rested;

@@ -127,6 +127,7 @@ impl FileWork {
             over: self.slots.iter().any(|slot| slot.at == self.job.ops),
             edges,
             waited_ns: None,
+            kernel_waited_ns: None,
         }
     }
 

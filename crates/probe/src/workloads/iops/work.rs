@@ -80,6 +80,7 @@ impl Work for IopsWork {
             ops: pass.ops,
             bytes: pass.bytes,
             waited_ns: pass.waited_ns,
+            kernel_waited_ns: None,
         };
         if window.whole {
             run::enter(trial, turn);
@@ -205,6 +206,7 @@ impl IopsWork {
         let pass = Pass {
             elapsed_ns: self.elapsed_ns(window),
             waited_ns: self.waited_ns(),
+            kernel_waited_ns: None,
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };
