@@ -1,6 +1,6 @@
 //! Limits of a shell and a bare container: an error and a hint each, no signal and no panic.
 
-use crate::common::{Lm, is_root, skipped};
+use crate::common::{Lm, READ, is_root, skipped};
 
 /// What a limit makes of a run, which it ends.
 #[track_caller]
@@ -104,7 +104,9 @@ fn too_few_processes_are_an_error_that_names_the_limit() {
         let Some((before, after)) = group(max) else {
             return skipped("no controller of processes is mounted here");
         };
-        let lm = Lm::new().measure(&["tmpfs"]).args(["--silence", "20s"]);
+        // A second session starts all processes again; more of either would start no others.
+        let small = ["--blocks", "2", "--sessions", "2", "--silence", "20s"];
+        let lm = Lm::new().work_with(READ, &["tmpfs"]).args(small);
         let Some(lm) = lm.around(&before, &after) else {
             return;
         };
@@ -175,7 +177,7 @@ fn soft_limits_are_raised() {
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
     let args = ["--budget", "20s", "--precision", "0.1%"];
-    let lm = Lm::new().work_with(crate::common::READ, &["mock", "mock:ns=1500,noise=0.3"]);
+    let lm = Lm::new().work_with(READ, &["mock", "mock:ns=1500,noise=0.3"]);
     // In units of 512 bytes for sh: 4 MiB.
     if let Some(lm) = lm.args(args).around("ulimit -f 8192", "") {
         let said = lm.run();
