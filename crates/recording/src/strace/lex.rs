@@ -74,7 +74,9 @@ pub fn took(text: &str) -> Option<u64> {
 /// A call that has ended.
 #[derive(Debug, PartialEq)]
 pub struct Ended<'a> {
+    /// Its name.
     pub name: &'a str,
+    /// Its arguments, as strace writes them.
     pub args: Vec<&'a str>,
     /// What it returned; `None` if strace does not know it.
     pub returned: Option<i64>,
@@ -85,6 +87,7 @@ pub struct Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
+    /// The call of a line without its task and times; `None` of anything else.
     pub fn read(text: &'a str) -> Option<Self> {
         let (name, rest) = text.split_once('(')?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -95,6 +98,9 @@ impl<'a> Ended<'a> {
         let result = rest.trim_start().strip_prefix('=')?.trim_start();
         let end = result.find([' ', '<']).unwrap_or(result.len());
         let (number, rest) = result.split_at(end);
+        if number.is_empty() {
+            return None;
+        }
         let shown = rest.trim_start();
         let error = shown.split(' ').next().unwrap_or_default();
         let is_error = error.starts_with('E')
@@ -119,6 +125,11 @@ impl<'a> Ended<'a> {
     pub fn has_data(&self) -> bool {
         let moves = ["read", "write", "send", "recv"];
         moves.iter().any(|word| self.name.contains(word)) && !self.name.starts_with("readlink")
+    }
+
+    /// Whether it failed, or did not end as strace knows it.
+    pub fn failed(&self) -> bool {
+        self.returned.is_none_or(|returned| returned < 0)
     }
 
     /// What it returned, or its error number below 0. `None` if it was interrupted or is unknown.
@@ -351,6 +362,7 @@ mod tests {
             "openat(3",
             "--- SIGCHLD {si} ---",
             "close(3)",
+            "close(3) =",
             "x y(1) = 2",
         ] {
             assert_eq!(Ended::read(bad), None, "{bad}");

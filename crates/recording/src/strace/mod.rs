@@ -3,10 +3,7 @@
 //! Calls on files below one directory are kept. Of the time between calls only the proportions are: strace itself takes
 //! most of it.
 
-use std::{
-    collections::HashMap,
-    io::{BufRead, Read},
-};
+use std::io::BufRead;
 
 mod by_path;
 mod calls;
@@ -15,6 +12,7 @@ mod files;
 mod gaps;
 mod infer;
 mod lex;
+mod log;
 mod lookups;
 mod names;
 mod number;
@@ -26,16 +24,17 @@ mod tasks;
 mod tests;
 mod two_names;
 
+pub use lex::{Ended, path_of, quoted, took};
+pub use log::{Event, events};
 pub use names::error_name;
+pub use paths::{below, normal};
 pub use running::{OpenFile, Running, lines_of};
 
 use crate::{Entry, EntryKind, Head, Name, Recording, limits};
 use lex::Line;
+use log::Unfinished;
 use paths::Links;
 use sequence::Sequence;
-
-/// Longest line that is read, bytes: of `strace -s 255` with 255 buffers, each byte up to four characters long.
-const LONGEST: u64 = 512 << 10;
 
 /// What the converter has to know beside the log.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +65,7 @@ pub struct Converted {
 ///
 /// # Errors
 /// If it cannot be read, has no calls on files of the directory, or too many.
-pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
+pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
     let mut links = Links::default();
     let mut left_out = std::collections::BTreeMap::new();
     let tree = of.tree.as_ref().map(|tree| {
@@ -81,26 +80,13 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
     });
     let mut sequence = Sequence::new(of, links, tree.is_none());
     sequence.left_out = left_out;
-    let (mut line, mut read_lines) = (Vec::new(), 0);
-    let mut open: HashMap<u32, String> = HashMap::new();
+    let mut unfinished = Unfinished::default();
     let mut opened = (!of.opened.is_empty()).then_some(of.opened.as_slice());
     let (mut some_numbered, mut some_not) = (false, false);
-    loop {
-        line.clear();
-        let read = log.by_ref().take(LONGEST).read_until(b'\n', &mut line);
-        if read.map_err(|e| e.to_string())? == 0 {
-            break;
-        }
-        read_lines += 1;
-        if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
-            // What follows may be data that looks like a call.
-            log.skip_until(b'\n').map_err(|e| e.to_string())?;
+    let read_lines = log::lines(log, |line| {
+        let Some(line) = line else {
             sequence.leave("calls that are too long in the trace");
-            continue;
-        }
-        let text = String::from_utf8_lossy(&line);
-        let Some(line) = lex::split(&text) else {
-            continue;
+            return Ok(());
         };
         some_numbered |= line.in_brackets;
         some_not |= line.task == 0 && line.is_call();
@@ -110,11 +96,11 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
         if let Some(files) = opened.take() {
             let before = opened_by(line.task, of, files);
             for line in before.lines().filter_map(lex::split) {
-                one(&mut sequence, &mut open, &line)?;
+                one(&mut sequence, &mut unfinished, &line)?;
             }
         }
-        one(&mut sequence, &mut open, &line)?;
-    }
+        one(&mut sequence, &mut unfinished, line)
+    })?;
     if sequence.calls.is_empty() {
         return Err("it has no calls on files of the directory".into());
     }
@@ -160,9 +146,10 @@ fn opened_by(task: u32, of: &TraceOf, files: &[OpenFile]) -> String {
 /// Takes one line: a call, the begin or end of one, or the end of a task.
 fn one(
     sequence: &mut Sequence,
-    open: &mut HashMap<u32, String>,
-    &Line { task, at, text, .. }: &Line<'_>,
+    unfinished: &mut Unfinished,
+    line: &Line<'_>,
 ) -> Result<(), String> {
+    let &Line { task, at, text, .. } = line;
     let goes_on = text.starts_with("<... ");
     if !goes_on {
         sequence.gaps.begins(task, at);
@@ -174,22 +161,13 @@ fn one(
             .map(|(at, took)| at.saturating_add(took))
     };
     sequence.gaps.ends(task, ended);
-    if let Some(rest) = text.strip_prefix("<... ") {
-        let Some((begun, (_, rest))) = open.remove(&task).zip(rest.split_once(" resumed>")) else {
-            return Ok(());
-        };
+    match unfinished.event(line) {
+        Some(Event::Begun(text)) => sequence.begun(task, text)?,
         // Its number was free, and may have been taken again, before close returned.
-        if !begun.starts_with("close(") {
-            sequence.ended(task, &(begun + rest), true)?;
-        }
-    } else if let Some(begun) = text.strip_suffix("<unfinished ...>") {
-        let begun = begun.trim_end();
-        sequence.begun(task, begun)?;
-        open.insert(task, begun.to_owned());
-    } else if text.starts_with("+++ ") {
-        sequence.exited(task)?;
-    } else if !text.starts_with("---") {
-        sequence.ended(task, text, false)?;
+        Some(Event::Ended { text, resumed }) if resumed && text.starts_with("close(") => {}
+        Some(Event::Ended { text, resumed }) => sequence.ended(task, &text, resumed)?,
+        Some(Event::Exited) => sequence.exited(task)?,
+        None => return Ok(()),
     }
     sequence.check()
 }

@@ -2,20 +2,20 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_model::random_name;
+use layermark_recording::strace::{Ended, Event, path_of, took};
 use layermark_sys::packages;
 
 use super::figures::Trace;
-use crate::{
-    ProbeError,
-    programs::strace::{self, Call},
-};
+use crate::{ProbeError, programs::strace};
 
 /// System calls that look up, open or read a file. Those that a machine does not have are skipped
 /// because of `?`.
@@ -76,7 +76,7 @@ impl Tracer {
     /// The trace, after all traced processes have ended.
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
         let mut reading = Reading::default();
-        strace::read(&self.outside, |pid, text| reading.line(pid, text))
+        strace::read(&self.outside, |pid, event| reading.event(pid, event))
             .map_err(|e| e.hint(packages::install("strace")))?;
         Ok(Trace {
             elapsed_ns,
@@ -89,7 +89,7 @@ impl Tracer {
 #[derive(Default)]
 struct Reading {
     trace: Trace,
-    pids: BTreeSet<String>,
+    pids: BTreeSet<u32>,
     /// Paths that were found.
     names: BTreeSet<String>,
     /// Whether each call looked up a name, whether it failed, and its time.
@@ -97,15 +97,16 @@ struct Reading {
 }
 
 impl Reading {
-    fn line(&mut self, pid: &str, text: &str) {
-        if !self.pids.contains(pid) {
-            self.pids.insert(pid.to_owned());
-        }
-        let Some((call, ns)) = timed(text) else {
+    fn event(&mut self, pid: u32, event: &Event<'_>) {
+        self.pids.insert(pid);
+        let Event::Ended { text, .. } = event else {
             return;
         };
-        count(&call, ns, &mut self.trace, &mut self.done);
-        if !call.result.starts_with('-') {
+        let Some((call, us)) = Ended::read(text).zip(took(text)) else {
+            return;
+        };
+        count(&call, us * 1000, &mut self.trace, &mut self.done);
+        if call.returned.is_some_and(|returned| returned >= 0) {
             self.names.extend(path(&call));
         }
     }
@@ -130,23 +131,13 @@ impl Reading {
     }
 }
 
-/// A call and its nanoseconds: with `-T`, its result ends with ` <SECONDS>`.
-fn timed(text: &str) -> Option<(Call<'_>, u64)> {
-    let mut call = Call::read(text)?;
-    let (result, time) = call.result.rsplit_once(" <")?;
-    let seconds: f64 = time.strip_suffix('>')?.parse().ok()?;
-    call.result = result;
-    Some((call, (seconds * 1e9) as u64))
-}
-
-fn count(call: &Call<'_>, ns: u64, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) {
+fn count(call: &Ended<'_>, ns: u64, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) {
     if matches!(call.name, "read" | "pread64" | "readv" | "preadv") {
         // `3</lib/libc.so.6>` is a file. On pipes, sockets and terminals the program waits for
         // other processes.
-        let file = call.descriptor(0).filter(|at| !at.starts_with("/dev"));
-        if file.is_some() {
+        if path_of(call.arg(0)).is_some_and(|at| !at.starts_with(b"/dev/")) {
             trace.reads += 1;
-            trace.read_bytes += call.result.parse::<u64>().unwrap_or(0);
+            trace.read_bytes += call.returned.map_or(0, |bytes| bytes.max(0) as u64);
             done.push((false, false, ns));
         }
         return;
@@ -157,33 +148,36 @@ fn count(call: &Call<'_>, ns: u64, trace: &mut Trace, done: &mut Vec<(bool, bool
     if name.starts_with("/proc/") || name.starts_with("/dev/") {
         return;
     }
-    let failed = call.result.starts_with("-1 ENOENT") || call.result.starts_with("-1 ENOTDIR");
+    let failed = matches!(call.error, "ENOENT" | "ENOTDIR");
     trace.lookups += 1;
     trace.failed += u64::from(failed);
-    trace.opened += u64::from(call.name.starts_with("open") && !call.result.starts_with('-'));
+    trace.opened += u64::from(call.name.starts_with("open") && !call.failed());
     done.push((true, failed, ns));
 }
 
 /// The first text in quotes, and the number of its argument. `newfstatat(3</x>, "", ...)` looks up no name.
 /// strace escapes unprintable characters; such names are skipped.
-fn looked_up<'a>(call: &Call<'a>) -> Option<(usize, &'a str)> {
-    let at = call.arguments.iter().position(|a| a.starts_with('"'))?;
-    let (text, _) = call.arguments[at][1..].split_once('"')?;
+fn looked_up<'a>(call: &Ended<'a>) -> Option<(usize, &'a str)> {
+    let at = call.args.iter().position(|arg| arg.starts_with('"'))?;
+    let (text, _) = call.args[at][1..].split_once('"')?;
     (!text.is_empty() && !text.contains('\\')).then_some((at, text))
 }
 
 /// The absolute path that a call has found.
-fn path(call: &Call<'_>) -> Option<String> {
+fn path(call: &Ended<'_>) -> Option<String> {
     let (at, name) = looked_up(call)?;
     if name.starts_with('/') {
         return Some(name.into());
     }
-    let whole = call.descriptor(at.checked_sub(1)?)?.join(name);
+    let base = path_of(call.arg(at.checked_sub(1)?))?;
+    let whole = Path::new(OsStr::from_bytes(&base)).join(name);
     Some(whole.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use layermark_recording::strace::events;
+
     use super::*;
 
     const TEXT: &str = r#"10 execve("/usr/bin/sh", [...], 0x7ff /* 35 vars */) = 0 <0.000187>
@@ -200,7 +194,7 @@ mod tests {
 
     fn parse(text: &str, listing: bool) -> Trace {
         let mut reading = Reading::default();
-        strace::lines(text.as_bytes(), |pid, text| reading.line(pid, text)).unwrap();
+        events(text.as_bytes(), |pid, event| reading.event(pid, event)).unwrap();
         reading.end(listing)
     }
 

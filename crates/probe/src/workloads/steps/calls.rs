@@ -4,19 +4,17 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Component, Path, PathBuf},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
 };
 
 use layermark_model::{FigureValues, calls, random_name};
+use layermark_recording::strace::{Ended, Event, below, normal, path_of, quoted};
 use layermark_sys::packages;
 
 use crate::{
     ProbeError,
-    programs::{
-        PATH,
-        strace::{self, Call},
-        which,
-    },
+    programs::{PATH, strace, which},
 };
 
 /// Where a call has its path, by the number of an argument.
@@ -115,9 +113,9 @@ pub struct CallTracer {
     /// Output file of strace.
     file: PathBuf,
     /// The directory whose calls are counted.
-    root: PathBuf,
+    root: Vec<u8>,
     /// The directory of the step.
-    start: PathBuf,
+    start: Vec<u8>,
 }
 
 impl CallTracer {
@@ -129,7 +127,10 @@ impl CallTracer {
             return Err(missing.hint(packages::install("strace")));
         }
         // As strace shows paths of descriptors: without links.
-        let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let real = |path: &Path| {
+            let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            path.as_os_str().as_bytes().to_vec()
+        };
         Ok(Self {
             file: home.join(random_name("layermark-calls-")),
             root: real(root),
@@ -153,7 +154,7 @@ impl CallTracer {
     /// processes have ended.
     pub fn read(&self, operations: u64) -> Result<FigureValues, ProbeError> {
         let mut counting = Counting::new(self);
-        strace::read(&self.file, |task, text| counting.line(task, text))?;
+        strace::read(&self.file, |task, event| counting.event(task, event))?;
         Ok(counting.end().values(operations))
     }
 }
@@ -181,18 +182,18 @@ impl Counts {
     }
 }
 
-/// Counts calls line by line.
+/// Counts calls as a trace has them.
 struct Counting<'a> {
     of: &'a CallTracer,
     counts: Counts,
     /// Directories that were opened.
     directories: u64,
     /// Calls of each task.
-    tasks: BTreeMap<String, u64>,
+    tasks: BTreeMap<u32, u64>,
     /// The working directory of each task.
-    current: BTreeMap<String, PathBuf>,
+    current: BTreeMap<u32, Vec<u8>>,
     /// The task that last began to make another.
-    parent: Option<String>,
+    parent: Option<u32>,
 }
 
 impl<'a> Counting<'a> {
@@ -218,22 +219,27 @@ impl<'a> Counting<'a> {
         self.counts
     }
 
-    fn line(&mut self, task: &str, text: &str) {
-        if !self.current.contains_key(task) {
-            let from = self.parent.as_ref().and_then(|p| self.current.get(p));
+    fn event(&mut self, task: u32, event: &Event<'_>) {
+        if !self.current.contains_key(&task) {
+            let from = self.parent.and_then(|parent| self.current.get(&parent));
             let from = from.unwrap_or(&self.of.start).clone();
-            self.current.insert(task.to_owned(), from);
+            self.current.insert(task, from);
         }
+        let text = match event {
+            Event::Begun(text) => text,
+            Event::Ended { text, .. } => text.as_ref(),
+            Event::Exited => return,
+        };
         let makes = |name: &&str| text.starts_with(name);
         if ["clone", "fork", "vfork"].iter().any(makes) {
-            self.parent = Some(task.to_owned());
+            self.parent = Some(task);
         }
-        if let Some(call) = Call::read(text) {
+        if let Some(call) = Ended::read(text) {
             self.call(task, &call);
         }
     }
 
-    fn call(&mut self, task: &str, call: &Call<'_>) {
+    fn call(&mut self, task: u32, call: &Ended<'_>) {
         let place = match call.name {
             "chdir" => Some(At(0)),
             "fchdir" => Some(Descriptor(0)),
@@ -241,38 +247,39 @@ impl<'a> Counting<'a> {
         };
         if let Some(place) = place {
             if let Some(to) = self.path(task, call, place).filter(|_| !call.failed()) {
-                self.current.insert(task.to_owned(), to);
+                self.current.insert(task, to);
             }
             return;
         }
         for (_, place, kind) in COUNTED.iter().filter(|(name, ..)| *name == call.name) {
             let path = self.path(task, call, *place);
-            if path.is_some_and(|path| path.starts_with(&self.of.root))
+            if path.is_some_and(|path| below(&self.of.root, &path).is_some())
                 && self.add(call, *place, kind)
             {
-                *self.tasks.entry(task.to_owned()).or_default() += 1;
+                *self.tasks.entry(task).or_default() += 1;
             }
         }
     }
 
     /// Counts a call on a file of the layer. Whether it counts.
-    fn add(&mut self, call: &Call<'_>, place: Place, kind: &'static str) -> bool {
-        let moved = call.result.parse::<u64>().unwrap_or(0);
+    fn add(&mut self, call: &Ended<'_>, place: Place, kind: &'static str) -> bool {
+        let moved = call.returned.map_or(0, |bytes| bytes.max(0) as u64);
+        let has = |flag| has_flag(call.arg(place.after()), flag);
         let kind = match kind {
             // Attributes of an open file are known.
-            "stat" if matches!(place, Below(i) if call.quoted(i + 1).is_none_or(|p| p.is_empty())) =>
+            "stat" if matches!(place, Below(i) if quoted(call.arg(i + 1)).is_none_or(|p| p.is_empty())) =>
             {
                 return false;
             }
             // What fails has only looked for the name.
             "open" | "create" | "unlink" if call.failed() => "stat",
-            "open" if call.has_flag(place.after(), "O_CREAT") => "create",
-            "open" if call.has_flag(place.after(), "O_DIRECTORY") => {
+            "open" if has("O_CREAT") => "create",
+            "open" if has("O_DIRECTORY") => {
                 self.directories += 1;
                 return true;
             }
             // The last call of a listing finds no more names.
-            "list" if call.result != "0" => return false,
+            "list" if call.returned != Some(0) => return false,
             // At the end of a file there is nothing to fetch.
             "read" | "write" if moved == 0 => return false,
             _ if call.failed() && kind != "stat" => return false,
@@ -286,35 +293,30 @@ impl<'a> Counting<'a> {
     }
 
     /// The absolute path of a call's file. `None` for pipes, sockets and memory.
-    fn path(&self, task: &str, call: &Call<'_>, place: Place) -> Option<PathBuf> {
-        let start = self.current.get(task).unwrap_or(&self.of.start);
+    fn path(&self, task: u32, call: &Ended<'_>, place: Place) -> Option<Vec<u8>> {
+        let start = self.current.get(&task).unwrap_or(&self.of.start);
         match place {
-            At(i) => Some(joined(start, &call.quoted(i)?)),
-            Descriptor(i) => call.descriptor(i),
+            At(i) => Some(normal(start, &quoted(call.arg(i))?)),
+            Descriptor(i) => path_of(call.arg(i)),
             Below(i) => {
-                let base = call.descriptor(i);
-                let base = base.as_deref().unwrap_or(start);
-                Some(joined(base, &call.quoted(i + 1).unwrap_or_default()))
+                let base = path_of(call.arg(i));
+                let base = base.as_ref().unwrap_or(start);
+                Some(normal(base, &quoted(call.arg(i + 1)).unwrap_or_default()))
             }
         }
     }
 }
 
-/// A path from a directory, without `.` and `..`.
-fn joined(base: &Path, path: &str) -> PathBuf {
-    let mut all = PathBuf::new();
-    for part in base.join(path).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(all.pop()),
-            part => all.push(part),
-        }
-    }
-    all
+/// Whether an argument has a flag. Those of openat2(2) are in braces.
+fn has_flag(argument: &str, flag: &str) -> bool {
+    let mut words = argument.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| word == flag)
 }
 
 #[cfg(test)]
 mod tests {
+    use layermark_recording::strace::events;
+
     use super::*;
 
     fn counted(text: &str) -> Counts {
@@ -324,7 +326,7 @@ mod tests {
             start: "/w/in/step".into(),
         };
         let mut counting = Counting::new(&tracer);
-        strace::lines(text.as_bytes(), |task, text| counting.line(task, text)).unwrap();
+        events(text.as_bytes(), |task, event| counting.event(task, event)).unwrap();
         counting.end()
     }
 

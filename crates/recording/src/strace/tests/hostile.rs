@@ -124,7 +124,7 @@ fn names_of_calls_are_cut() {
 fn the_rest_of_a_line_that_is_too_long_is_no_line() {
     let log = format!(
         "1 write(3</r/f>, \"{}1 unlink(\"x\") = 0\n1 mkdir(\"d\", 0755) = 0\n",
-        "x".repeat(LONGEST as usize - 18)
+        "x".repeat(log::LONGEST as usize - 18)
     );
     let it = convert(log.as_bytes(), &of(Some(Vec::new()))).unwrap();
     assert_eq!(words(&it.recording), ["0 mkdir d"]);
