@@ -168,8 +168,8 @@ impl Sequence {
         Some(self.opened(id, number)?.file)
     }
 
-    /// What a call with this name shares with others: the name, also behind links, and each directory above it, since
-    /// that may be renamed.
+    /// What a call with this name shares with others: the name, also behind links, the file if it has other names, and
+    /// each directory above it, since that may be renamed.
     pub(super) fn of_name(&mut self, path: &[u8], how: Use) -> Vec<(Shared, Use)> {
         let mut paths = vec![path.to_vec()];
         for last in [false, true] {
@@ -182,6 +182,9 @@ impl Sequence {
         for path in &paths {
             let number = self.path(path);
             add(&mut all, Shared::Name(number), how);
+            if let Some(inode) = self.hard_links.of_name(path) {
+                add(&mut all, Shared::Inode(inode), how);
+            }
             let above = self.above(number);
             for (at, up) in above.enumerate() {
                 if at == 0 && how == Use::Exclusive {
@@ -203,10 +206,13 @@ impl Sequence {
             }
         };
         let mut all = vec![(Shared::File(file), how(moves || changes))];
+        let mut inode = self.hard_links.of_open(file);
         if let Some(path) = self.file_paths[file as usize].clone() {
             let real = self.links.real(&path, true);
+            inode = inode.or_else(|| self.hard_links.of_name(&real));
             all.push((Shared::Name(self.path(&real)), how(changes)));
         }
+        all.extend(inode.map(|inode| (Shared::Inode(inode), how(changes))));
         all
     }
 
@@ -250,6 +256,12 @@ impl Sequence {
         }
         let number = self.name(&place.name);
         let file = self.file((outcome >= 0).then(|| path.clone()));
+        if outcome >= 0 && bit("O_TMPFILE") {
+            self.hard_links.opened_without_name(file);
+        } else if outcome >= 0 {
+            let real = self.links.real(&path, true);
+            self.hard_links.opened(file, &real);
+        }
         let exclusive = outcome >= 0 && (makes || bit("O_TRUNC"));
         let mut shared = self.of_name(
             &path,

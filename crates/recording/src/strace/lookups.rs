@@ -176,6 +176,8 @@ impl Sequence {
         if matches!(lookup.kind, K::Unlink | K::Rmdir) && outcome >= 0 {
             self.links.remove(&place.path);
             self.attributes.remove(&place.path);
+            let real = self.links.real(&place.path, false);
+            self.hard_links.removed(&real);
         }
         self.emit(id, call, &shared)
     }

@@ -10,6 +10,7 @@ mod calls;
 mod descriptors;
 mod files;
 mod gaps;
+mod hard_links;
 mod infer;
 mod lex;
 mod log;

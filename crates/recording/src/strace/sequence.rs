@@ -12,6 +12,7 @@ use super::{
     TraceOf,
     by_path::ByPath,
     gaps::Gaps,
+    hard_links::HardLinks,
     infer::Inferred,
     lex::Ended,
     paths::{Links, below, parent},
@@ -34,6 +35,8 @@ pub enum Shared {
     Entries(u32),
     /// The locks of a file.
     Locks(u32),
+    /// A file that has several names.
+    Inode(u32),
 }
 
 /// How a call uses something. Uses of one kind may overlap, except exclusive ones.
@@ -90,6 +93,7 @@ pub struct Sequence {
     pub root: Vec<u8>,
     start: Vec<u8>,
     pub links: Links,
+    pub hard_links: HardLinks,
     pub calls: Vec<Call>,
     pub names: Vec<Name>,
     name_numbers: HashMap<Vec<u8>, u32>,
@@ -137,6 +141,7 @@ impl Sequence {
             root: of.root.clone(),
             start: of.cwd.clone(),
             links,
+            hard_links: HardLinks::of_tree(of.tree.as_deref().unwrap_or_default(), &of.root),
             calls: Vec::new(),
             names: Vec::new(),
             name_numbers: HashMap::new(),
@@ -190,10 +195,12 @@ impl Sequence {
             + self.open_files.bytes
             + self.attributes.bytes
             + self.links.bytes()
+            + self.hard_links.bytes()
             + inferred.map_or(0, Inferred::bytes);
         let moved = self.open_files.moved
             + self.attributes.moved
             + self.links.moved()
+            + self.hard_links.moved()
             + inferred.map_or(0, Inferred::moved);
         for (what, count, most) in [
             (

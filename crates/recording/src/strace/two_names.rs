@@ -51,7 +51,11 @@ impl Sequence {
                 outcome: outcome.min(0),
                 ..Call::new(CallKind::LinkFile)
             };
-            return self.emit(id, call, &shared);
+            self.emit(id, call, &shared)?;
+            if outcome >= 0 {
+                self.linked_open(file, &target.path);
+            }
+            return Ok(());
         }
         let Some(source) = self.place(id, base(0), e.arg(from), false) else {
             self.leave("names that were moved into the tree");
@@ -76,29 +80,54 @@ impl Sequence {
             ..Call::new(kind)
         };
         self.emit(id, call, &shared)?;
-        if outcome >= 0 {
-            self.moved(&source.path, &target.path, renames, flags == 2);
+        if outcome >= 0 && renames {
+            self.moved(&source.path, &target.path, flags == 2);
+        } else if outcome >= 0 {
+            self.linked(&source.path, &target.path, flags & 0x400 != 0);
         }
         Ok(())
     }
 
-    /// A name is now another: open files have it, links that are followed here, and attributes.
-    fn moved(&mut self, from: &[u8], to: &[u8], renames: bool, exchanges: bool) {
+    /// A file has another name.
+    fn linked(&mut self, from: &[u8], to: &[u8], follows: bool) {
         if let Some(inferred) = &mut self.inferred {
-            if renames && exchanges {
-                inferred.exchanged(from, to);
-            } else if renames {
-                inferred.renamed(from, to);
-            } else {
-                inferred.found(from, None);
-                inferred.absent(to);
-            }
+            inferred.found(from, None);
+            inferred.absent(to);
         }
+        let (from, to) = (self.links.real(from, follows), self.links.real(to, false));
+        let open = self.open_files.get(&from).into_iter().flatten();
+        self.hard_links.linked(&from, open.copied(), to);
+    }
+
+    /// An open file has this name, too.
+    fn linked_open(&mut self, file: u32, to: &[u8]) {
+        let to = self.links.real(to, false);
+        let from = self.file_paths[file as usize].clone();
+        if !self.hard_links.linked_open(file, &to)
+            && let Some(from) = from
+        {
+            let from = self.links.real(&from, true);
+            self.hard_links.linked(&from, std::iter::once(file), to);
+        }
+    }
+
+    /// A name is now another: open files have it, links that are followed here, and attributes.
+    fn moved(&mut self, from: &[u8], to: &[u8], exchanges: bool) {
+        let (real_from, real_to) = (self.links.real(from, false), self.links.real(to, false));
         // Two names of one file: nothing is done.
-        if renames && from != to {
+        if self.hard_links.are_one(&real_from, &real_to) {
+            return;
+        }
+        match &mut self.inferred {
+            Some(inferred) if exchanges => inferred.exchanged(from, to),
+            Some(inferred) => inferred.renamed(from, to),
+            None => {}
+        }
+        if from != to {
             self.move_open_files(from, to, exchanges);
             self.links.renamed(from, to, exchanges);
             self.attributes.renamed(from, to, exchanges);
+            self.hard_links.renamed(&real_from, &real_to, exchanges);
         }
     }
 

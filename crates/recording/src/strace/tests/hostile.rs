@@ -92,6 +92,15 @@ fn what_renames_move_is_counted() {
     );
 }
 
+/// A link may be the first one of a file that is open a million times, again and again.
+#[test]
+fn open_files_of_links_are_counted() {
+    let open = |number: i32| format!("openat(AT_FDCWD</r>, \"f\", O_RDONLY) = {number}</r/f>\n");
+    let links = "link(\"f\", \"g\") = 0\nlink(\"f\", \"h\") = 0\nunlink(\"f\") = 0\n".repeat(100);
+    let it = sequence(&((0..1000).map(open).collect::<String>() + &links));
+    assert_eq!(it.hard_links.moved(), 100_000);
+}
+
 /// A name in a directory with a long path is long, too, and each line has another one.
 #[test]
 fn bytes_of_names_are_counted() {

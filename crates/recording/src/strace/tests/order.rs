@@ -49,6 +49,78 @@ fn a_link_is_ordered_with_what_it_leads_to() {
     );
 }
 
+/// One file by two names, which the program has given it.
+#[test]
+fn names_of_one_file_are_ordered() {
+    let it = converted(
+        r#"1 openat(AT_FDCWD</r>, "a", O_RDWR|O_CREAT, 0600) = 3</r/a>
+1 fork() = 2
+2 link("a", "b") = 0
+1 unlink("a") = 0
+2 link("b", "c") = 0
+1 write(3</r/a (deleted)>, ""..., 2) = 2
+2 truncate("c", 1) = 0
+1 stat("b", 0x7) = 0
+2 rename("b", "c") = 0
+1 stat("x", 0x7) = -1 ENOENT (No such file or directory)
+2 openat(AT_FDCWD</r>, "b", O_RDONLY) = 4</r/b>
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 a",
+            "1 link a b after 0:1",
+            "0 unlink a after 1:1",
+            "1 link b c after 0:2",
+            "0 write #0 = 2 after 1:2",
+            "1 truncate c after 0:3",
+            "0 stat b after 1:3",
+            "1 rename b c after 0:4",
+            "0 stat x = -2",
+            "1 open #1 b",
+        ],
+        "a rename to another name of a file leaves both"
+    );
+}
+
+/// One file by two names, which it had before; and one that has names only after it was made.
+#[test]
+fn names_that_a_file_had_before_are_ordered_too() {
+    let tree = vec![
+        Entry::file("a".into(), 0o644, 9),
+        Entry {
+            same: Some(0),
+            ..Entry::file("b".into(), 0o644, 9)
+        },
+        Entry::directory("d".into(), 0o755),
+    ];
+    let log = r#"1 fork() = 2
+1 openat(AT_FDCWD</r>, "a", O_RDONLY) = 3</r/a>
+2 truncate("b", 1) = 0
+1 read(3</r/a>, ""..., 9) = 1
+1 openat(AT_FDCWD</r>, "d", O_RDWR|O_TMPFILE, 0600) = 4</r/d/#7 (deleted)>
+1 linkat(AT_FDCWD</r>, "/proc/self/fd/4", AT_FDCWD</r>, "d/x", AT_SYMLINK_FOLLOW) = 0
+2 link("d/x", "d/y") = 0
+1 write(4</r/d/#7 (deleted)>, ""..., 5) = 5
+2 unlink("d/y") = 0
+"#;
+    let it = convert(log.as_bytes(), &of(Some(tree))).unwrap();
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 a",
+            "1 truncate b after 0:1",
+            "0 read #0 = 1 after 1:1",
+            "0 open #1 d",
+            "0 linkat #1 d/x",
+            "1 link d/x d/y after 0:4",
+            "0 write #1 = 5 after 1:2",
+            "1 unlink d/y after 0:5",
+        ]
+    );
+}
+
 /// Links that lead up are followed here, and only as long as they are there.
 #[test]
 fn links_move_are_replaced_and_removed() {
