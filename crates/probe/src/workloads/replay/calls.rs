@@ -5,7 +5,7 @@ use std::{
     io::Write as _,
     num::NonZeroU64,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    sync::{RwLock, RwLockReadGuard},
+    sync::{RwLock, RwLockReadGuard, atomic::AtomicU64},
 };
 
 use layermark_recording::{CallKind, FOLLOW};
@@ -31,6 +31,8 @@ pub struct Site {
     files: Vec<RwLock<Option<OwnedFd>>>,
     /// Data that is written.
     data: Buffer,
+    /// Bytes that were copied in place of clones.
+    pub copied: AtomicU64,
     /// Whether openat2(2) may be used here. It never leaves the directory, whatever somebody puts into it.
     openat2: bool,
 }
@@ -57,6 +59,7 @@ impl Site {
             root,
             files,
             data,
+            copied: AtomicU64::new(0),
             openat2,
         }
     }
@@ -71,7 +74,7 @@ impl Site {
 
     /// An open file. Calls of one file are ordered, so the lock is free; a recording in which they are not gets an error
     /// and never another file.
-    fn file(&self, number: Option<u32>) -> Result<Opened<'_>, Errno> {
+    pub fn file(&self, number: Option<u32>) -> Result<Opened<'_>, Errno> {
         let file = number.and_then(|number| self.files.get(number as usize));
         let guard = file
             .ok_or(Errno::BADF)?
@@ -353,7 +356,7 @@ impl Site {
 }
 
 /// An open file, while a call uses it.
-struct Opened<'a>(RwLockReadGuard<'a, Option<OwnedFd>>);
+pub struct Opened<'a>(RwLockReadGuard<'a, Option<OwnedFd>>);
 
 impl AsFd for Opened<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -1,6 +1,6 @@
 //! Figures of the workload `replay`.
 
-use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit};
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
 
 /// Group of the times of each kind of call, microseconds an execution.
 pub const KIND: &str = "kind_us";
@@ -14,6 +14,8 @@ pub const WAITED: &str = "waited_us";
 pub const REPLAYED: &str = "io_us";
 /// Share of the time on the clock that the program spends between its calls.
 pub const THINK: &str = "think_share";
+/// How many clones of an execution were copies, because the layer cannot share the data of files.
+pub const COPIED: &str = "copied_clones";
 /// Kinds with less than this share of the time of all calls have no column.
 pub const LEAST_SHARE: f64 = 0.01;
 
@@ -36,6 +38,14 @@ pub fn table(p: &About<'_>) -> FigureTable {
     let share = FigureSource::Median(Amount::Value(THINK.into()));
     let share = Figure::new(THINK, FigureUnit::WholePercent, share)
         .head("between calls, %")
+        .optional();
+    let copied = FigureSource::Median(Amount::Value(COPIED.into()));
+    let copied = Figure::new(COPIED, FigureUnit::Whole, copied)
+        .head("clones copied")
+        .note(
+            NoteWhen::Above(0),
+            "{layer}: files cannot share their data there, so {copied_clones} clones (FICLONE) of each execution were copies, as cp --reflink=auto makes them. A program that insists on clones would fail.",
+        )
         .optional();
     let mut about = String::from(
         "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call moved as many bytes as it was recorded, or had the same error (only a missing attribute may be one that the file system does not have), and the names, kinds, sizes and links of the tree were the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
@@ -62,6 +72,7 @@ pub fn table(p: &About<'_>) -> FigureTable {
         Figure::new(MOST, FigureUnit::Text, FigureSource::Last(MOST.into())).head("costs most"),
         median(IN_CALLS, "in calls"),
         median(WAITED, "tasks wait"),
+        copied,
         each,
     ])
 }

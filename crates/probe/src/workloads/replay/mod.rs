@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod calls;
+mod copy;
 mod example;
 mod figures;
 mod once;

@@ -21,6 +21,11 @@ fn is_one_of(outcome: i64, errors: &[i32]) -> bool {
 }
 
 impl ReadyCall {
+    /// Whether the program shared the data of two files, and the layer cannot.
+    pub fn is_clone_refused(&self, outcome: i64) -> bool {
+        self.call.kind == CallKind::Clone && self.call.outcome == 0 && is_one_of(outcome, &NO_CLONE)
+    }
+
     /// Whether this outcome is the recorded one, or one that a replay accepts in its place.
     pub fn is_as_recorded(&self, outcome: i64) -> bool {
         let recorded = self.call.outcome;
@@ -33,7 +38,8 @@ impl ReadyCall {
             both.all(|one| one == 0 || is_one_of(one, errors))
         };
         match self.call.kind {
-            // `cp` tries it, and copies the data itself where it fails. Where it does not fail, it is done twice.
+            // `cp` tries it, and copies the data itself where it fails. Where it does not fail, it is done twice. Where it
+            // failed only in the layer, the data was copied.
             CallKind::Clone => is_one_of(recorded, &NO_CLONE) && may_be(&NO_CLONE),
             // What files had before is not recorded. One without attributes has an empty list, or an error.
             kind if kind.lists_xattrs() => may_be(&[libc::EOPNOTSUPP, libc::ERANGE]),

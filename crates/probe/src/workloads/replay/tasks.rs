@@ -29,6 +29,8 @@ pub struct Replay {
     pub waited_ns: u64,
     /// Bytes that its reads and writes moved.
     pub bytes: u64,
+    /// Clones that were copies, because the layer cannot share the data of files.
+    pub copied: u64,
     /// Calls that ended in another way than recorded, and the first of them.
     pub wrong: u64,
     pub first_wrong: Option<WrongCall>,
@@ -159,6 +161,7 @@ struct TaskPart {
     kind_ns: [u64; KINDS.len()],
     waited_ns: u64,
     bytes: u64,
+    copied: u64,
     wrong: u64,
     first_wrong: Option<WrongCall>,
 }
@@ -171,6 +174,7 @@ impl Default for TaskPart {
             kind_ns: [0; KINDS.len()],
             waited_ns: 0,
             bytes: 0,
+            copied: 0,
             wrong: 0,
             first_wrong: None,
         }
@@ -201,7 +205,11 @@ impl TaskPart {
                 self.waited_ns += after - now;
                 now = after;
             }
-            let outcome = site.call(ready, trace, buffers);
+            let mut outcome = site.call(ready, trace, buffers);
+            if ready.is_clone_refused(outcome) {
+                outcome = site.copies(&ready.call);
+                self.copied += 1;
+            }
             let after = monotonic_ns();
             self.kind_ns[ready.call.kind as usize] += after - now;
             now = after;
@@ -243,6 +251,7 @@ impl TaskPart {
             kind_ns,
             waited_ns: parts.iter().map(|part| part.waited_ns).sum(),
             bytes: parts.iter().map(|part| part.bytes).sum(),
+            copied: parts.iter().map(|part| part.copied).sum(),
             wrong: parts.iter().map(|part| part.wrong).sum::<u64>() + lost,
             first_wrong: parts
                 .iter()

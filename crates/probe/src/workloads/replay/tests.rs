@@ -301,10 +301,58 @@ fn a_file_system_that_shares_data_may_replay_one_that_does_not() {
     for error in [libc::EOPNOTSUPP, libc::EXDEV, libc::ENOTTY, libc::EINVAL] {
         assert!(is(CallKind::Clone, -error, 0), "{error}");
         assert!(is(CallKind::Clone, -error, -libc::EOPNOTSUPP), "{error}");
-        assert!(!is(CallKind::Clone, 0, -error), "the file would be empty");
+        assert!(!is(CallKind::Clone, 0, -error), "it is copied first");
     }
     assert!(!is(CallKind::Clone, -libc::EBADF, 0));
     assert!(!is(CallKind::Fallocate, -libc::EOPNOTSUPP, 0));
+}
+
+/// Whether files of a directory can share their data.
+fn shares_data(dir: &Path) -> bool {
+    let file = |name| File::create(dir.join(name)).unwrap();
+    let (from, to) = (file("from"), file("to"));
+    from.set_len(1 << 20).unwrap();
+    rustix::fs::ioctl_ficlone(&to, &from).is_ok()
+}
+
+/// Recorded where files share their data. `cp --reflink=auto` copies where they do not.
+#[test]
+fn a_clone_is_a_copy_where_files_cannot_share_their_data() {
+    let calls = || {
+        vec![
+            create(0, 0),
+            create(1, 1),
+            Call {
+                a: 300_000,
+                outcome: 300_000,
+                ..on(CallKind::Write, 0)
+            },
+            Call {
+                file2: Some(1),
+                ..on(CallKind::Clone, 0)
+            },
+            Call {
+                a: 300_100,
+                outcome: 300_000,
+                ..on(CallKind::Read, 1)
+            },
+        ]
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let it = recording(&["from", "to"], calls());
+    let mut replayer = once::Replayer::new(&it, dir.path().to_owned(), 1, 0).unwrap();
+    replayer.renew().unwrap();
+    let replay = replayer.run(&mut || {}).unwrap();
+    replayer.remove().unwrap();
+    assert_eq!(replay.copied, u64::from(!shares_data(dir.path())));
+    // Any file system refuses to read from a file that is open to be written.
+    let mut wrong = calls();
+    wrong[0].a = (open_flag("O_WRONLY") | open_flag("O_CREAT")).into();
+    wrong.truncate(4);
+    let message = once(&recording(&["from", "to"], wrong))
+        .unwrap_err()
+        .message;
+    assert!(message.contains("`ficlone`, ended with EBADF"), "{message}");
 }
 
 #[test]
@@ -594,12 +642,10 @@ fn settings(params: &serde_json::Value) -> Settings {
     }
 }
 
-/// A recording on disk becomes two points, and each has its turns.
-#[test]
-fn a_recording_is_replayed_in_turns() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut it = recording(
-        &["f", "f2"],
+/// Two new files: one is a clone of the other.
+fn clone_and_rename() -> Recording {
+    recording(
+        &["f", "f2", "clone"],
         vec![
             create(0, 0),
             Call {
@@ -607,13 +653,25 @@ fn a_recording_is_replayed_in_turns() {
                 outcome: 100,
                 ..on(CallKind::Write, 0)
             },
+            create(2, 1),
+            Call {
+                file2: Some(1),
+                ..on(CallKind::Clone, 0)
+            },
             on(CallKind::Close, 0),
             Call {
                 path2: Some(1),
                 ..call(CallKind::Rename, 0)
             },
         ],
-    );
+    )
+}
+
+/// A recording on disk becomes two points, and each has its turns.
+#[test]
+fn a_recording_is_replayed_in_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut it = clone_and_rename();
     it.head.think_ns = Some(30_000_000);
     it.head.think_spread_ns = Some(20_000_000);
     it.head.command = "app --flag".into();
@@ -635,7 +693,7 @@ fn a_recording_is_replayed_in_turns() {
         said(0)
     );
     assert!(!said(1).contains("above and below"), "{}", said(1));
-    assert_eq!((points[0].needs.space, points[0].needs.files), (100, 1));
+    assert_eq!((points[0].needs.space, points[0].needs.files), (100, 2));
     for point in &points {
         let from = crate::FromHost {
             env: &layermark_model::Environment::new(),
@@ -668,9 +726,14 @@ fn a_recording_is_replayed_in_turns() {
         );
         assert_eq!(
             trial.outcome,
-            Some(words_of(&[Entry::file("f2".into(), 0, 100)]))
+            Some(words_of(&[
+                Entry::file("clone".into(), 0, 100),
+                Entry::file("f2".into(), 0, 100)
+            ]))
         );
-        assert_eq!(trial.verified.map(|v| (v.records, v.bad)), Some((12, 0)));
+        assert_eq!(trial.verified.map(|v| (v.records, v.bad)), Some((18, 0)));
+        let copied = trial.figures.number(figures::COPIED);
+        assert_eq!(copied, (!shares_data(dir.path())).then_some(1.0));
         let share = trial.figures.number(figures::THINK);
         assert_eq!(share.is_some_and(|share| share > 0.9), application);
         let think = if application { 30_000_000 } else { 0 };

@@ -122,6 +122,10 @@ impl ReplayWork {
             let think = think_ns as f64 / 1e3;
             values.set(figures::THINK, think / (think + replayed));
         }
+        let copied = self.replays.iter().map(|replay| replay.copied).max();
+        if let Some(copied) = copied.filter(|copied| *copied > 0) {
+            values.set(figures::COPIED, copied as f64);
+        }
         let kinds = KINDS.map(|kind| (kind.id(), median(&|r| r.kind_ns[kind as usize])));
         let mut costly: Vec<(&str, f64)> = kinds.into_iter().filter(|(_, us)| *us > 0.0).collect();
         costly.sort_by(|a, b| b.1.total_cmp(&a.1));
