@@ -26,6 +26,7 @@ use layermark_recording::{
 mod attached;
 mod interrupts;
 mod program;
+mod standard;
 mod think;
 
 use self::{attached::Stopped, interrupts::Interrupts};
@@ -115,10 +116,6 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         return Err(interrupts::stopped());
     }
     let opened = attached::inherited(&root).map_err(|e| Failure::failed(e.to_string()))?;
-    let standard = opened
-        .iter()
-        .filter(|file| file.descriptor <= 2 && file.same_as.is_none())
-        .count();
     let traced = program::run(&interrupts, &strace, &args.argv, None)?;
     interrupts.go_on()?;
     // Notes may go to a file of the tree.
@@ -148,7 +145,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
                 cwd: &here,
                 root: &root,
                 traced: &traced,
-                standard: standard as u32,
+                opened: &of.opened,
             };
             think::measure(&copy, &run, &recording)
         }

@@ -159,12 +159,20 @@ impl Traced {
     }
 }
 
-/// Runs a program under strace: with this terminal, or in another directory without input, where nobody sees its output.
+/// Where a program is repeated.
+pub struct Elsewhere {
+    /// Its current directory.
+    pub dir: PathBuf,
+    /// Its standard input, output and error. Without them it has no input, and nobody sees its output.
+    pub standard: [Option<File>; 3],
+}
+
+/// Runs a program under strace: with this terminal, or elsewhere.
 pub fn run(
     interrupts: &Interrupts,
     strace: &Path,
     argv: &[OsString],
-    elsewhere: Option<&Path>,
+    elsewhere: Option<Elsewhere>,
 ) -> Result<Traced, Failure> {
     let run = |log: &Path, bound: &Bound| {
         let mut command = traced(strace, log);
@@ -299,24 +307,33 @@ pub fn attach(
 pub fn alone(
     interrupts: &Interrupts,
     argv: &[OsString],
-    dir: &Path,
+    elsewhere: Elsewhere,
 ) -> io::Result<(ExitStatus, Duration)> {
     let none = OsString::new();
     let (program, rest) = argv.split_first().unwrap_or((&none, &[]));
-    unseen(interrupts, Command::new(program).args(rest), dir, None)
+    unseen(
+        interrupts,
+        Command::new(program).args(rest),
+        elsewhere,
+        None,
+    )
 }
 
-/// Runs a command in a directory. Its output is read and thrown away: to `/dev/null`, programs such as tar and grep do
-/// not write, nor read what they would have written.
+/// Runs a command elsewhere. Output to a pipe is read and thrown away: to `/dev/null`, programs such as tar and grep
+/// do not write, nor read what they would have written.
 fn unseen(
     interrupts: &Interrupts,
     command: &mut Command,
-    dir: &Path,
+    elsewhere: Elsewhere,
     bound: Option<&Bound>,
 ) -> io::Result<(ExitStatus, Duration)> {
-    command.current_dir(dir).env("PWD", dir);
-    command.stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Elsewhere { dir, standard } = elsewhere;
+    let [input, out, err] = standard.map(|file| file.map(Stdio::from));
+    command.current_dir(&dir).env("PWD", &dir);
+    command
+        .stdin(input.unwrap_or_else(Stdio::null))
+        .stdout(out.unwrap_or_else(Stdio::piped))
+        .stderr(err.unwrap_or_else(Stdio::piped));
     interrupts.run(command, How::Apart, |child| {
         if let Some(bound) = bound {
             bound.watch(child, interrupts.killer())?;

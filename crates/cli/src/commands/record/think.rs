@@ -16,11 +16,17 @@ use layermark_model::format_size;
 use layermark_probe::workloads::replay;
 use layermark_recording::{
     Call, Entry, Recording, limits,
-    strace::{self, TraceOf},
+    strace::{self, OpenFile, TraceOf},
     words_of,
 };
 
-use super::{Scratch, interrupts::Interrupts, listed, program};
+use super::{
+    Scratch,
+    interrupts::Interrupts,
+    listed,
+    program::{self, Elsewhere},
+    standard,
+};
 
 /// The tmpfs of every Linux machine.
 const MEMORY: &str = "/dev/shm";
@@ -119,8 +125,8 @@ pub struct Recorded<'a> {
     pub cwd: &'a Path,
     pub root: &'a Path,
     pub traced: &'a program::Traced,
-    /// How many of its first open files are its standard input, output and error. It has others when it is repeated.
-    pub standard: u32,
+    /// Files of the tree that the shell has opened for it.
+    pub opened: &'a [OpenFile],
 }
 
 /// Runs the program and its replay in turn.
@@ -150,7 +156,7 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
         // As in every round: the program finds what it has left, such as an index with the times of these files.
         calls = run.try_in(&dir, within, &first)?;
     }
-    if let Some(difference) = differ(&recording.calls, &calls, run.standard) {
+    if let Some(difference) = differ(&recording.calls, &calls) {
         return Err(format!(
             "on tmpfs the program does something else: {difference}"
         ));
@@ -165,7 +171,7 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
         if !repeats {
             dir = before.fresh()?;
         }
-        let own = run.time_in(&dir.join(within))?;
+        let own = run.time_in(&dir, within)?;
         rounds.push((own, replayed(recording, &replays, 0)?));
     }
     let mut think = between(&rounds)?;
@@ -264,6 +270,13 @@ impl Recorded<'_> {
             // Repeated, it would change these files again.
             return Err("the program is given files of the tree by absolute paths".into());
         }
+        if self.opened.iter().any(|file| file.descriptor > 2) {
+            // Repeated, it would write to this tree.
+            return Err("the program has more files of the tree from the shell than its standard input, output and error".into());
+        }
+        if self.opened.iter().any(|file| file.descriptor == 0) {
+            return Ok(());
+        }
         let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
         let input = escaped(input.as_os_str().as_bytes());
         let mut reads = false;
@@ -281,8 +294,8 @@ impl Recorded<'_> {
 
     /// Runs the program in a copy, and looks whether it uses the copy alone. Returns its calls there.
     fn try_in(&self, copy: &Path, within: &Path, tree: &[Entry]) -> Result<Vec<Call>, String> {
-        let dir = copy.join(within);
-        let traced = program::run(self.interrupts, self.strace, self.argv, Some(&dir))
+        let elsewhere = self.elsewhere(copy, within)?;
+        let traced = program::run(self.interrupts, self.strace, self.argv, Some(elsewhere))
             .map_err(|e| e.message)?;
         if traced.code != self.traced.code {
             return Err(format!("the program ends with {} on tmpfs", traced.shown()));
@@ -300,20 +313,18 @@ impl Recorded<'_> {
         let copy = fs::canonicalize(copy).map_err(unreadable)?;
         let of = TraceOf {
             cwd: copy.join(within).as_os_str().as_bytes().to_vec(),
+            opened: standard::in_copy(self.opened, self.root, &copy),
             root: copy.into_os_string().into_encoded_bytes(),
             tree: Some(tree.to_vec()),
-            // It has no input here, and its output is read.
-            opened: Vec::new(),
         };
         let log = BufReader::new(File::open(traced.log()).map_err(unreadable)?);
-        let converted = strace::convert(log, &of);
-        converted
-            .map(|converted| converted.recording.calls)
-            .map_err(|why| format!("its trace on tmpfs: {why}"))
+        let converted =
+            strace::convert(log, &of).map_err(|why| format!("its trace on tmpfs: {why}"))?;
+        Ok(converted.recording.calls)
     }
 
-    fn time_in(&self, dir: &Path) -> Result<Duration, String> {
-        let ended = program::alone(self.interrupts, self.argv, dir);
+    fn time_in(&self, copy: &Path, within: &Path) -> Result<Duration, String> {
+        let ended = program::alone(self.interrupts, self.argv, self.elsewhere(copy, within)?);
         let (status, took) = ended.map_err(|e| format!("the program: {e}"))?;
         if self.interrupts.any() {
             return Err("it was interrupted".into());
@@ -324,23 +335,28 @@ impl Recorded<'_> {
             Err(format!("the program ends with {status} on tmpfs"))
         }
     }
+
+    /// As the program was started, in a copy of the tree.
+    fn elsewhere(&self, copy: &Path, within: &Path) -> Result<Elsewhere, String> {
+        let standard = standard::open(&standard::in_copy(self.opened, self.root, copy));
+        Ok(Elsewhere {
+            dir: copy.join(within),
+            standard: standard.map_err(|e| format!("standard input and output on tmpfs: {e}"))?,
+        })
+    }
 }
 
 /// The first kind of call whose number differs by more than a tenth. A few calls depend on the file system: tar reads once
-/// more on tmpfs. Calls on the first `standard` files of the recording are left out.
-fn differ(recorded: &[Call], here: &[Call], standard: u32) -> Option<String> {
-    let counts = |calls: &[Call], first: u32| {
+/// more on tmpfs.
+fn differ(recorded: &[Call], here: &[Call]) -> Option<String> {
+    let counts = |calls: &[Call]| {
         let mut counts = BTreeMap::new();
-        let files = |call: &Call| [call.file, call.file2].into_iter().flatten();
-        for call in calls
-            .iter()
-            .filter(|call| files(call).all(|file| file >= first))
-        {
+        for call in calls {
             *counts.entry(call.kind.id()).or_insert(0u64) += 1;
         }
         counts
     };
-    let (recorded, here) = (counts(recorded, standard), counts(here, 0));
+    let (recorded, here) = (counts(recorded), counts(here));
     let mut kinds = recorded.keys().chain(here.keys());
     kinds.find_map(|kind| {
         let [then, now] = [&recorded, &here].map(|all| all.get(kind).copied().unwrap_or(0));
@@ -505,24 +521,15 @@ mod tests {
         };
         let recorded = of(40, 0);
         for near in [of(40, 0), of(44, 2), of(36, 0)] {
-            assert_eq!(differ(&recorded, &near, 0), None);
+            assert_eq!(differ(&recorded, &near), None);
         }
         for (other, says) in [
             (of(0, 0), "0 x read, and 40 x when it was recorded"),
             (of(45, 0), "45 x read, and 40 x when it was recorded"),
             (of(40, 3), "3 x stat, and 0 x when it was recorded"),
         ] {
-            assert_eq!(differ(&recorded, &other, 0).as_deref(), Some(says));
+            assert_eq!(differ(&recorded, &other).as_deref(), Some(says));
         }
-        let to = |file| Call {
-            file: Some(file),
-            ..Call::new(K::Write)
-        };
-        let writes = vec![to(0); 5];
-        assert_eq!(differ(&writes, &[], 1), None, "its output");
-        let writes = vec![to(1); 5];
-        let says = Some("0 x write, and 5 x when it was recorded");
-        assert_eq!(differ(&writes, &[], 1).as_deref(), says);
     }
 
     #[test]
