@@ -3,11 +3,15 @@
 replay in turn in each layer, and prints how far the replay's ratio is from the program's.
 
 usage: scripts/replay-accuracy.py LAYERMARK DIR [-l LAYER]... [--only NAME,NAME] [--budget 60s] [--lot SEED] [--trees N]
+       scripts/replay-accuracy.py LAYERMARK DIR --figures 30 [-l LAYER]... [--only NAME,NAME] [--trees N]
+
+With --figures: the size of each recording, what strace cost a call, how many of so many repetitions natively and in each layer
+had the same outcomes and left the same tree; and without --only, what a replay costs itself (a build for release).
 
 DIR is on the disk to be measured. --lot draws three of the programs that were kept out while replays were made. Needs
 root for most layers, and the programs themselves; one that is not installed is left out and named.
 """
-import argparse, json, os, random, shlex, shutil, statistics, subprocess, tempfile, time, zipfile
+import argparse, json, os, random, re, shlex, shutil, statistics, subprocess, tempfile, time, zipfile
 
 PY = "/usr/bin/python3"
 LAYERS = ["overlay:writecopy", "overlay:upper", "loop:ext4", "fuse"]
@@ -180,30 +184,92 @@ HELD_OUT = {
 }
 
 
-def checked(args, name, make, command, home):
-    """The rows of a program, and what `record` said."""
+def recorded(args, make, words, home):
+    """The recording of a program, and what `record` said, by lines. The tree before is kept."""
     tree, before, file = (os.path.join(home, part) for part in ("tree", "before", "app.lmrec"))
     os.makedirs(tree)
     make(tree, random.Random(3), args.trees)
     subprocess.run(["cp", "-a", tree, before], check=True)
-    words = command(home)
     record = [args.layermark, "record", "-o", file, "--", *shlex.split(words)]
     # As a step: of the environment only this.
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8"}
     said = subprocess.run(record, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if said.returncode != 0:
         return None, said.stderr.strip().splitlines()[-1:] or ["not recorded"]
-    about = [line for line in said.stdout.splitlines() if line.startswith("time between calls:")]
-    replay = [args.layermark, "replay", file, "--check", words, "--tree", before, "--json", "--no-control"]
-    replay += ["--dir", args.dir, "--store", os.path.join(home, "store.db"), "--budget", args.budget]
+    return file, said.stdout.splitlines()
+
+
+def replayed(args, file, home, *more):
+    """The report of a replay, or what was said in place of one."""
+    replay = [args.layermark, "replay", file, "--json", "--no-control", *more]
+    replay += ["--dir", args.dir, "--store", os.path.join(home, "store.db")]
     for layer in args.layer:
         replay += ["-l", layer]
     done = subprocess.run(replay, capture_output=True, text=True, cwd=home)
     try:
-        report = json.loads(done.stdout)
+        return json.loads(done.stdout), ""
     except ValueError:
-        return None, about + [done.stdout[-300:] + done.stderr[-300:]]
-    return report, about
+        return None, done.stdout[-300:] + done.stderr[-300:]
+
+
+def checked(args, make, command, home):
+    """The rows of a program, and what `record` said."""
+    words = command(home)
+    file, said = recorded(args, make, words, home)
+    if file is None:
+        return None, said
+    about = [line for line in said if line.startswith("time between calls:")]
+    report, other = replayed(args, file, home, "--check", words, "--tree", os.path.join(home, "before"), "--budget", args.budget)
+    return report, about + [other]
+
+
+def figures(args, name, make, command, home, all_of):
+    """Prints the size of a recording, what strace cost a call, and how many repetitions were identical."""
+    file, said = recorded(args, make, command(home), home)
+    if file is None:
+        print(f"| {name} | | | | | {' '.join(said)[:300]} |", flush=True)
+        return
+    summary = next(line for line in said if line.startswith(f"{file}: "))
+    calls = int(summary.removeprefix(f"{file}: ").split()[0])
+    size = os.path.getsize(file) / 1000 / calls * 10_000
+    traced = next((line for line in said if line.startswith("recording it: ")), "")
+    cost = re.match(r"recording it: ([\d.]+) us more for each of (\d+)", traced)
+    report, other = replayed(args, file, home, "--time", "io", "--blocks", str(args.figures))
+    # One that differs is an error, and its layer has no more.
+    rows = report["results"] if report else []
+    same = {row["layer"]: row["trials"] for row in rows if not row.get("error")}
+    wrong = [f"{row['layer']}: {row['error']}" for row in rows if row.get("error")] + [other]
+    words = ", ".join(f"{layer} {count} of {args.figures}" for layer, count in same.items())
+    print(f"| {name} | {calls} | {size:.0f} | {cost[1] if cost else ''} | {words} | {' '.join(wrong)[:300]} |", flush=True)
+    all_of["KB for 10,000 calls"].append(size)
+    if cost:
+        all_of["us a call while recording"].append(float(cost[1]))
+    wanted = args.figures * (1 + len(args.layer))
+    all_of["repetitions that were not identical, or not made"].append(max(wanted - sum(same.values()), 0))
+
+
+def all_figures(args, programs):
+    print("| program | calls | KB for 10,000 | us a call while recording | identical repetitions | else |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    all_of = {what: [] for what in ("KB for 10,000 calls", "us a call while recording", "repetitions that were not identical, or not made")}
+    for name, (make, command) in programs.items():
+        with_home(args, name, lambda home: figures(args, name, make, command, home, all_of))
+    for what, found in all_of.items():
+        if found:
+            print(f"{what}: median {statistics.median(found):.0f}, most {max(found):.0f} of {len(found)} programs")
+    if not args.only:
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        subprocess.run(["cargo", "run", "-q", "--release", "--locked", "-p", "layermark-bench", "--", "replay", args.layermark], cwd=root)
+
+
+def with_home(args, name, work):
+    """Does something with a program in a directory of its own."""
+    home = tempfile.mkdtemp(prefix="layermark-accuracy-", dir=args.dir)
+    try:
+        work(home)
+    except (OSError, subprocess.CalledProcessError) as e:
+        print(f"| {name} | | | | {e} |", flush=True)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def show(report, name, errors):
@@ -229,8 +295,9 @@ def main():
     p.add_argument("--budget", default="60s")
     p.add_argument("--lot", type=int)
     p.add_argument("--trees", type=int, default=1000, help="files of a tree")
+    p.add_argument("--figures", type=int, metavar="N", help="size, cost and N repetitions of each recording")
     args = p.parse_args()
-    args.layer = args.layer or LAYERS
+    args.layer = args.layer or ([] if args.figures else LAYERS)
     args.layermark = os.path.abspath(args.layermark)
     programs = dict(PROGRAMS)
     if args.lot is not None:
@@ -238,23 +305,21 @@ def main():
         print(f"drawn with seed {args.lot}: {', '.join(drawn)}")
         programs = {name: HELD_OUT[name] for name in drawn}
     only = [name for name in args.only.split(",") if name]
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n| program | layer | program | estimate | apart |\n| --- | --- | --- | --- | --- |", flush=True)
+    programs = {name: of for name, of in programs.items() if not only or name in only}
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+    if args.figures:
+        return all_figures(args, programs)
+    print("| program | layer | program | estimate | apart |\n| --- | --- | --- | --- | --- |", flush=True)
     errors = {}
+
+    def compare(home):
+        report, about = checked(args, make, command, home)
+        print(f"| {name} | | | | {' '.join(about)[:300 if report is None else None]} |", flush=True)
+        if report is not None:
+            show(report, name, errors)
+
     for name, (make, command) in programs.items():
-        if only and name not in only:
-            continue
-        home = tempfile.mkdtemp(prefix="layermark-accuracy-", dir=args.dir)
-        try:
-            report, about = checked(args, name, make, command, home)
-            if report is None:
-                print(f"| {name} | | | | {' '.join(about)[:300]} |", flush=True)
-            else:
-                print(f"| {name} | | | | {' '.join(about)} |", flush=True)
-                show(report, name, errors)
-        except (OSError, subprocess.CalledProcessError) as e:
-            print(f"| {name} | | | | {e} |", flush=True)
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+        with_home(args, name, compare)
     for layer, all_of in errors.items():
         print(f"{layer}: mean {statistics.mean(all_of) * 100:.0f} %, worst {max(all_of) * 100:.0f} % of {len(all_of)}")
 

@@ -376,6 +376,7 @@ fn input_and_output_in_the_tree_are_those_of_the_copy() {
         let out = fs::read(dir.join("out")).unwrap();
         let summary = String::from_utf8_lossy(&out[out.len().saturating_sub(2000)..]);
         assert!(summary.contains("on tmpfs the program takes"), "{summary}");
+        assert!(summary.contains("traced calls"), "{summary}");
         let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
         assert!(it.head.think_ns.is_some(), "{shell}: {:?}", it.head);
         let copied: i64 = it.calls.iter().map(|call| call.outcome.max(0)).sum();

@@ -82,6 +82,8 @@ struct Made {
     recording: Recording,
     /// What the time between calls is made of, or why it is not known.
     think: String,
+    /// What strace cost, if it was measured.
+    tracing: Option<String>,
 }
 
 pub fn record(args: &RecordArgs) -> Result<ExitCode, Failure> {
@@ -152,6 +154,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         Err(why) => Err(why),
     };
     interrupts.go_on()?;
+    let tracing = think.as_ref().ok().map(|found| found.tracing.clone());
     let think = match think {
         Ok(found) => {
             recording.head.think_ns = Some(found.ns);
@@ -167,7 +170,11 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     };
     let natively = think::shown(Duration::from_nanos(natively.elapsed_ns));
     let think = format!("{think}; its calls took {natively} when they were replayed at once");
-    Ok(Made { recording, think })
+    Ok(Made {
+        recording,
+        think,
+        tracing,
+    })
 }
 
 /// How much its tasks compute before each call; nothing before those that have no number.
@@ -211,6 +218,7 @@ fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
         think: format!(
             "not known: the program ran before, with {opened} files of the tree open, which a replay opens first"
         ),
+        tracing: None,
     })
 }
 
@@ -251,6 +259,7 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
     Ok(Made {
         recording,
         think: "not known: a log of strace does not show it".into(),
+        tracing: None,
     })
 }
 
@@ -423,6 +432,9 @@ fn summary(made: &Made, output: &Path, bytes: u64) -> String {
     );
     // Writing to a string does not fail.
     let _ = writeln!(text, "time between calls: {}", made.think);
+    if let Some(tracing) = &made.tracing {
+        let _ = writeln!(text, "recording it: {tracing}");
+    }
     for (what, n) in &recording.head.left_out {
         let _ = writeln!(text, "left out: {n} x {what}");
     }

@@ -75,6 +75,8 @@ pub fn strace() -> Result<PathBuf, Failure> {
 pub struct Traced {
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
+    /// How long it took.
+    pub took: Duration,
     signal: Option<i32>,
     dir: TempDir,
 }
@@ -89,10 +91,11 @@ impl Traced {
         let dir = super::private().tempdir().map_err(failed)?;
         let log = dir.path().join("trace");
         let bound = Bound::of(&log, time).map_err(failed)?;
-        let (status, _) = run(&log, &bound).map_err(failed)?;
+        let (status, took) = run(&log, &bound).map_err(failed)?;
         bound.held()?;
         Ok(Self {
             code: status.code(),
+            took,
             signal: status.signal(),
             dir,
         })

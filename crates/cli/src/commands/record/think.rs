@@ -59,6 +59,8 @@ pub struct Think {
     /// What all tasks together compute in that time, ns; `None` if it is the same.
     pub computing_ns: Option<u64>,
     pub words: String,
+    /// What strace adds to the program's time on tmpfs.
+    pub tracing: String,
 }
 
 impl Copy {
@@ -129,6 +131,14 @@ pub struct Recorded<'a> {
     pub opened: &'a [OpenFile],
 }
 
+/// The program under strace, on tmpfs.
+struct Tried {
+    calls: Vec<Call>,
+    /// Lines of its trace.
+    lines: u64,
+    took: Duration,
+}
+
 /// Runs the program and its replay in turn.
 pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Result<Think, String> {
     run.can_be_repeated()?;
@@ -150,13 +160,13 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
     let mut dir = before.fresh()?;
     let first = found(&dir)?;
     // It is not counted: it also loads the program.
-    let mut calls = run.try_in(&dir, within, &first)?;
+    let mut tried = run.try_in(&dir, within, &first)?;
     let repeats = words_of(&found(&dir)?) == words_of(&first);
     if repeats {
         // As in every round: the program finds what it has left, such as an index with the times of these files.
-        calls = run.try_in(&dir, within, &first)?;
+        tried = run.try_in(&dir, within, &first)?;
     }
-    if let Some(difference) = differ(&recording.calls, &calls) {
+    if let Some(difference) = differ(&recording.calls, &tried.calls) {
         return Err(format!(
             "on tmpfs the program does something else: {difference}"
         ));
@@ -174,7 +184,7 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
         let own = run.time_in(&dir, within)?;
         rounds.push((own, replayed(recording, &replays, 0)?));
     }
-    let mut think = between(&rounds)?;
+    let mut think = between(&rounds, &tried)?;
     if recording.head.tasks > 1 {
         let calls = median(rounds.iter().map(|(_, calls)| *calls).collect());
         let (computing, off) = computing((think.ns, calls.as_nanos() as u64), &mut |ns| {
@@ -235,7 +245,7 @@ fn is_path_in(word: &[u8], root: &[u8]) -> bool {
 }
 
 /// The time between calls of a program, of rounds of its own time and that of its calls.
-fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
+fn between(rounds: &[(Duration, Duration)], tried: &Tried) -> Result<Think, String> {
     let own = median(rounds.iter().map(|(own, _)| *own).collect());
     let calls = median(rounds.iter().map(|(_, calls)| *calls).collect());
     let taken = format!(
@@ -250,7 +260,15 @@ fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
     let off = |(own, calls): &(Duration, Duration)| (ns(own) - ns(calls)).abs_diff(ns(&think));
     let spread = Duration::from_nanos(rounds.iter().map(off).max().unwrap_or(0));
     let seen = format!("±{} in {} rounds", shown(spread), rounds.len());
+    let more = tried.took.saturating_sub(own).as_secs_f64() * 1e6;
+    let tracing = format!(
+        "{:.1} us more for each of {} traced calls: on tmpfs the program takes {} under strace",
+        more / tried.lines.max(1) as f64,
+        tried.lines,
+        shown(tried.took)
+    );
     Ok(Think {
+        tracing,
         computing_ns: None,
         ns: think.as_nanos() as u64,
         spread_ns: spread.as_nanos() as u64,
@@ -292,8 +310,8 @@ impl Recorded<'_> {
         Ok(())
     }
 
-    /// Runs the program in a copy, and looks whether it uses the copy alone. Returns its calls there.
-    fn try_in(&self, copy: &Path, within: &Path, tree: &[Entry]) -> Result<Vec<Call>, String> {
+    /// Runs the program in a copy, and looks whether it uses the copy alone.
+    fn try_in(&self, copy: &Path, within: &Path, tree: &[Entry]) -> Result<Tried, String> {
         let elsewhere = self.elsewhere(copy, within)?;
         let traced = program::run(self.interrupts, self.strace, self.argv, Some(elsewhere))
             .map_err(|e| e.message)?;
@@ -320,7 +338,11 @@ impl Recorded<'_> {
         let log = BufReader::new(File::open(traced.log()).map_err(unreadable)?);
         let converted =
             strace::convert(log, &of).map_err(|why| format!("its trace on tmpfs: {why}"))?;
-        Ok(converted.recording.calls)
+        Ok(Tried {
+            calls: converted.recording.calls,
+            lines: converted.lines,
+            took: traced.took,
+        })
     }
 
     fn time_in(&self, copy: &Path, within: &Path) -> Result<Duration, String> {
@@ -540,6 +562,11 @@ mod tests {
             between(
                 &all.map(|(own, calls)| (ms(*own), ms(*calls)))
                     .collect::<Vec<_>>(),
+                &Tried {
+                    calls: Vec::new(),
+                    lines: 2000,
+                    took: ms(61),
+                },
             )
         };
         let found = rounds(&[(10, 2), (12, 2), (11, 3)]).unwrap();
@@ -547,6 +574,10 @@ mod tests {
         assert_eq!(
             found.words,
             "9.0 ms (±1.0 ms in 3 rounds): on tmpfs the program takes 11.0 ms and its calls 2.0 ms"
+        );
+        assert_eq!(
+            found.tracing,
+            "25.0 us more for each of 2000 traced calls: on tmpfs the program takes 61.0 ms under strace"
         );
         let Err(why) = rounds(&[(2, 3)]) else {
             panic!("less than its calls")
