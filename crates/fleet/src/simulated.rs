@@ -193,6 +193,7 @@ fn trial() -> TrialRecord {
         ops: 1000,
         bytes: 4_096_000,
         waited_ns: Some(17),
+        kernel_waited_ns: None,
     });
     TrialRecord {
         trial: Some(Trial {

@@ -790,10 +790,11 @@ mod tests {
         assert_eq!(ledger.time((1, 0), (0, 0)), ClockTime::Clear);
         let made = pairs(&ledger, (1, 0), (0, 0)).remove(0);
         assert!(made.ratios().iter().all(|r| (r - 1.3).abs() < 1e-9));
-        assert_eq!(made.rounds[0][1], 50.0);
+        let natively = |made: &Made| made.rounds[0][1].round() as u64;
+        assert_eq!(natively(&made), 50);
         let ledger = ledger_of(&clear(&native, [50, 50, 0]), &quick);
         assert_eq!(ledger.time((1, 0), (0, 0)), ClockTime::Net);
-        assert_eq!(pairs(&ledger, (1, 0), (0, 0))[0].rounds[0][1], 100.0);
+        assert_eq!(natively(&pairs(&ledger, (1, 0), (0, 0))[0]), 100);
         // One turn whose waiting is not known.
         let mut partly = waits(true, &turns);
         partly.passes[0].waited_ns = None;

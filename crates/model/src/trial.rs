@@ -234,7 +234,7 @@ impl Trial {
         if self.response_ns.is_some() {
             return None;
         }
-        self.median_of(|time| time.net_ns())
+        self.median_of(Turn::net_ns)
     }
 
     /// [`Self::net_ns_per_op`], also without what [`Self::kernel_waited_ns`] counts.
@@ -386,12 +386,9 @@ impl Serialize for TurnArray<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let t = self.0;
         let known = [u64::from(t.round), t.elapsed_ns, t.ops, t.bytes];
-        let [a, b, c, d] = known;
-        match (t.waited_ns, t.kernel_waited_ns) {
-            (None, _) => known.serialize(to),
-            (Some(waited), None) => [a, b, c, d, waited].serialize(to),
-            (Some(waited), Some(kernel)) => [a, b, c, d, waited, kernel].serialize(to),
-        }
+        let waited = t.waited_ns.into_iter();
+        let kernel = t.kernel_waited_ns.filter(|_| t.waited_ns.is_some());
+        to.collect_seq(known.into_iter().chain(waited).chain(kernel))
     }
 }
 

@@ -275,14 +275,14 @@ fn waiting_of_the_kernels_threads_is_left_out_as_well() {
         Report::build(&run, &trials)
     };
     let costs = [NATIVE, Costs::of(108_000.0, 150_000.0), NATIVE];
-    let (whole, halves) = (report(costs, false), halved(|_| true));
+    let (whole, shared) = (report(costs, false), halved(|_| true));
     let ratio = |report: &Report| row(report, KERNEL).ratio.unwrap().estimate;
-    assert!((ratio(&whole) - ratio(&halves)).abs() < 1e-3);
-    let waiting = row(&halves, KERNEL).waiting.unwrap();
+    assert!((ratio(&whole) - ratio(&shared)).abs() < 1e-3);
+    let waiting = row(&shared, KERNEL).waiting.unwrap();
     let all = row(&whole, KERNEL).waiting.unwrap();
     assert!(waiting.left_out && (waiting.us.unwrap() - all.us.unwrap()).abs() < 1e-3);
     assert!((waiting.kernel_us.unwrap() - all.us.unwrap() / 2.0).abs() < 0.01);
-    let trials = csv(&halves, "x.trials.csv");
+    let trials = csv(&shared, "x.trials.csv");
     let kernels = trials.iter().filter(|t| t["layer"] == KERNEL);
     let number = |text: &str| text.parse::<f64>().unwrap();
     for trial in kernels {
@@ -292,7 +292,7 @@ fn waiting_of_the_kernels_threads_is_left_out_as_well() {
     let blind = halved(|layer| layer == 0);
     let waiting = row(&blind, KERNEL).waiting.unwrap();
     assert!(waiting.left_out && waiting.kernel_us.is_none());
-    assert!(ratio(&blind) < 0.95 * ratio(&halves), "{}", ratio(&blind));
+    assert!(ratio(&blind) < 0.95 * ratio(&shared), "{}", ratio(&blind));
 }
 
 /// 1 ms of which half waits, natively 0.1 ms: slower without any waiting too. A FUSE server's flushed writes got no word on a
