@@ -8,12 +8,13 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::Duration,
 };
 
 use layermark_layers::{
     Base, Content, Layer, PowerCut, Undo,
-    volatile::{DiskOptions, Lie, PowerCutBase, serve_with},
+    volatile::{DiskOptions, Lie, PowerCutBase},
     workdir::WorkDir,
 };
 use layermark_model::{
@@ -36,6 +37,7 @@ use crate::{
 
 mod after_cut;
 mod closed;
+mod ground;
 mod program;
 mod sequences;
 mod stack;
@@ -166,6 +168,7 @@ pub fn power_cuts(
             home: home.as_deref().unwrap_or(Path::new("")),
             stop,
             tell,
+            silent: OnceLock::new(),
         };
         if stop.is_ending() {
             keep(cutter.not_begun())?;
@@ -183,7 +186,13 @@ pub fn power_cuts(
             Ok(cuts) if stop.is_ending() && cuts.is_empty() => cutter.not_begun(),
             Ok(cuts) => cuts,
             Err(_) if stop.at_once() => cutter.not_begun(),
-            Err(lost) => cutter.uncut(&lost.reason),
+            Err(lost) => {
+                if let Some(hint) = &lost.hint {
+                    tell(format!("warning: {}: {}", layer.name, lost.reason));
+                    tell(format!("hint: {hint}"));
+                }
+                cutter.uncut(&lost.reason)
+            }
         };
         let kept = keep(cuts);
         // Some hundred MiB; the work directory removes what cannot be removed now.
@@ -201,6 +210,8 @@ struct Cutter<'a> {
     home: &'a Path,
     stop: &'a Stop,
     tell: &'a Tell,
+    /// The user's file system did not answer once: it is not asked again.
+    silent: OnceLock<LayerFailure>,
 }
 
 impl Cutter<'_> {
@@ -301,26 +312,6 @@ impl Cutter<'_> {
             until: None,
             content,
         }
-    }
-
-    /// The directory that the layer stands below: on the disk, or in a file system of the user's at `at`, which has
-    /// its files on the disk.
-    fn ground(&self, disk: PathBuf, at: &Path, undo: &mut Undo) -> Result<PathBuf, LayerFailure> {
-        if self.layer.server.is_empty() {
-            return Ok(disk);
-        }
-        let source = disk.join("served");
-        for dir in [source.as_path(), at] {
-            fs::create_dir_all(dir)
-                .map_err(|e| LayerFailure::new(format!("{}: {e}", dir.display())))?;
-        }
-        serve_with(&self.layer.server, &source, at, undo)?;
-        Ok(at.into())
-    }
-
-    /// Where a file system of the user's is mounted before a cut.
-    fn server(&self) -> PathBuf {
-        self.home.join("server")
     }
 
     fn kind(&self) -> Result<&'static dyn Layer, LayerFailure> {

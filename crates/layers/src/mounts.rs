@@ -313,6 +313,14 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     }
 }
 
+/// Ends all calls that wait for the server of the FUSE file system at `at`, and unmounts it. Only root of the machine may do
+/// that.
+pub(crate) fn abort(at: &Path) {
+    let how = UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+    // If it is not mounted, nobody waits for it.
+    let _ = rustix::mount::unmount(at, how);
+}
+
 /// Unmounts `at` now, so that the directory below can be changed. Waits briefly for processes that
 /// still have files open in it.
 pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {

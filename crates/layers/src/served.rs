@@ -18,7 +18,7 @@ use layermark_sys::{
     process::{self, InCall, Schedstat},
     served,
 };
-use rustix::fs::statfs;
+use rustix::{fs::statfs, process::Pid};
 
 use crate::{known_paths, mounts};
 
@@ -172,21 +172,16 @@ fn is_main() -> bool {
 
 /// Starts a thread that calls `lost` when the main thread has waited in one [`ask`] for `silence`.
 pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send + 'static) {
-    let tick = TICK.min(silence / 4);
+    let mut wait = LongWait::of(rustix::process::getpid(), silence);
     let body = move || {
-        let (mut quiet, mut used) = (Duration::ZERO, None);
-        // Counted in ticks and not by the clock, because the server also stands still when the
-        // whole machine does. Once a server is known not to answer, the wait is shorter.
-        while quiet < patience(silence) {
-            thread::sleep(tick);
-            let now = used_ns();
-            let waits = !asked().is_empty() && used == now && is_in_a_file_system();
-            quiet = if waits { quiet + tick } else { Duration::ZERO };
-            used = now;
+        // Once a server is known not to answer, the wait is shorter.
+        while wait.quiet < patience(silence) {
+            thread::sleep(wait.tick);
+            wait.look(!asked().is_empty());
         }
         let path = asked().last().cloned().unwrap_or_default();
         give_up();
-        lost(&path, quiet);
+        lost(&path, wait.quiet);
     };
     // If no thread can be started, calls are not watched.
     let _ = thread::Builder::new()
@@ -194,31 +189,116 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
         .spawn(body);
 }
 
-/// CPU time of the main thread, ns.
-fn used_ns() -> Option<u64> {
-    Schedstat::of(&main_thread()).map(|s| s.run_ns)
+/// Watches the calling thread while it works on a file system whose server can be ended.
+pub struct Watched {
+    /// Dropped when the work is over.
+    over: mpsc::Sender<()>,
+    watch: Option<thread::JoinHandle<bool>>,
 }
 
-/// Directory of the main thread in `/proc`.
-fn main_thread() -> PathBuf {
-    format!("/proc/self/task/{}", std::process::id()).into()
+impl Watched {
+    /// Starts a thread that calls `end` when the calling thread has waited in one call for `silence`. That has to end the
+    /// call. If no thread can be started, calls are not watched.
+    pub(crate) fn new(silence: Duration, end: impl FnOnce() + Send + 'static) -> Self {
+        let mut wait = LongWait::of(rustix::thread::gettid(), silence);
+        let (over, is_over) = mpsc::channel();
+        let body = move || {
+            while wait.quiet < silence {
+                match is_over.recv_timeout(wait.tick) {
+                    // The kernel passes syncfs(2) on to no server in user space: it waits for a disk.
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        let flushes = wait.is_in(libc::SYS_syncfs);
+                        wait.look(!flushes);
+                    }
+                    _ => return false,
+                }
+            }
+            end();
+            true
+        };
+        let watch = thread::Builder::new().name("server's watch".into());
+        Self {
+            over,
+            watch: watch.spawn(body).ok(),
+        }
+    }
+
+    /// Ends the watch. Returns whether a call had to be ended.
+    pub fn had_to_end(self) -> bool {
+        drop(self.over);
+        // What it ends must not be something that is mounted later.
+        self.watch.is_some_and(|watch| watch.join().unwrap_or(true))
+    }
 }
 
-/// Whether the main thread is in a system call outside [`WAITS`], or waits for another thread
-/// without a limit: then its call runs in that thread (see [`crate::held`]).
-fn is_in_a_file_system() -> bool {
-    match process::in_call(&main_thread()) {
-        InCall::Runs => false,
-        // The fourth argument points to the limit.
-        InCall::Waits(libc::SYS_futex, arguments) => arguments.get(3) == Some(&0),
-        InCall::Waits(call, _) => !WAITS.contains(&call),
-        InCall::Unknown => true,
+/// How long a thread has waited in one call of a file system, counted in ticks and not by the clock, because the server also
+/// stands still when the whole machine does.
+struct LongWait {
+    /// Its directory in `/proc`.
+    thread: PathBuf,
+    tick: Duration,
+    /// CPU time when it was last looked at, ns.
+    used: Option<u64>,
+    quiet: Duration,
+}
+
+impl LongWait {
+    /// Of a thread of this process.
+    fn of(thread: Pid, silence: Duration) -> Self {
+        Self {
+            thread: format!("/proc/self/task/{thread}").into(),
+            tick: TICK.min(silence / 4),
+            used: None,
+            quiet: Duration::ZERO,
+        }
+    }
+
+    /// Looks at the thread, a tick after the last time. `may_wait`: its calls are about a file system.
+    fn look(&mut self, may_wait: bool) {
+        let now = Schedstat::of(&self.thread).map(|s| s.run_ns);
+        let waits = may_wait && self.used == now && self.is_in_a_file_system();
+        self.quiet = if waits {
+            self.quiet + self.tick
+        } else {
+            Duration::ZERO
+        };
+        self.used = now;
+    }
+
+    fn is_in(&self, call: libc::c_long) -> bool {
+        matches!(process::in_call(&self.thread), InCall::Waits(now, _) if now == call)
+    }
+
+    /// Whether the thread is in a system call outside [`WAITS`], or waits for another thread without a limit: then its call
+    /// runs in that thread (see [`crate::held`]).
+    fn is_in_a_file_system(&self) -> bool {
+        match process::in_call(&self.thread) {
+            InCall::Runs => false,
+            // The fourth argument points to the limit.
+            InCall::Waits(libc::SYS_futex, arguments) => arguments.get(3) == Some(&0),
+            InCall::Waits(call, _) => !WAITS.contains(&call),
+            InCall::Unknown => true,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    /// It waited for ever in a call of the file system that it looked after.
+    #[test]
+    fn a_call_that_waits_too_long_is_ended_and_no_other() {
+        let silence = Duration::from_millis(20);
+        let (mut answer, server) = io::pipe().unwrap();
+        let watched = Watched::new(silence, move || drop(server));
+        io::Read::read_to_end(&mut answer, &mut Vec::new()).unwrap();
+        assert!(watched.had_to_end());
+        let watched = Watched::new(Duration::from_mins(10), || panic!("nothing waits"));
+        assert!(!watched.had_to_end());
+    }
 
     #[test]
     fn file_systems_of_others_are_told_by_their_type() {

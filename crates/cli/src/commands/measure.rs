@@ -211,7 +211,7 @@ pub fn go_on(
     });
     let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
     let code = match (result, delivered) {
-        (Ok(outcome), Ok((shown, report))) => Ok(ended(&outcome, &report, shown)),
+        (Ok(outcome), Ok((shown, report))) => Ok(ended(&outcome, &report, special, shown)),
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(special.failure(error).print(false)),
@@ -342,7 +342,12 @@ fn measure(
 }
 
 /// The exit code of a run that ended: `shown`, if there is one, where nothing went wrong.
-fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCode {
+fn ended(
+    outcome: &Outcome,
+    report: &Report,
+    special: &Special,
+    shown: Option<ExitCode>,
+) -> ExitCode {
     let (id, store) = (&outcome.run.id, &report.store);
     if outcome.ended == Ended::Stopped {
         say(
@@ -372,7 +377,7 @@ fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCod
     if let Some(failed) = gates {
         return failed;
     }
-    if outcome.exit_code() != 0 {
+    if outcome.exit_code() != 0 || cuts::some_failed(&outcome.run, special.servers) {
         return Code::Layer.into();
     }
     if outcome.trials == 0 {
@@ -534,7 +539,7 @@ mod tests {
             trials: trials.len() as u64,
             lost: Vec::new(),
         };
-        let ended = ended(&outcome, &report, None);
+        let ended = ended(&outcome, &report, &Special::default(), None);
         assert_eq!(format!("{ended:?}"), format!("{code:?}"), "{name}, {gate}");
     }
 
@@ -562,7 +567,12 @@ mod tests {
             lost: Vec::new(),
         };
         let exits = |outcome: &Outcome, report: &Report, code: ExitCode| {
-            let ended = ended(outcome, report, Some(ExitCode::from(77)));
+            let ended = ended(
+                outcome,
+                report,
+                &Special::default(),
+                Some(ExitCode::from(77)),
+            );
             assert_eq!(format!("{ended:?}"), format!("{code:?}"));
         };
         let item = |trust: &mut Vec<layermark_report::TrustItem>, state| {

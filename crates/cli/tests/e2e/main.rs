@@ -26,6 +26,7 @@ mod durability_guests;
 mod durability_programs;
 mod durability_resumed;
 mod durability_sequences;
+mod durability_servers;
 mod files_made;
 mod first_times;
 mod fleet;

@@ -26,8 +26,10 @@ impl Cutter<'_> {
         let room = disk.room();
         let begun = room.look();
         let seen = image_of(disk, stand, state, &mut undo).and_then(|()| {
-            let ground = self.ground(stand.at.clone(), &stand.server, &mut undo)?;
-            look(&ground.join("layer"), &mut undo)
+            let mut of_layer = Undo::new();
+            self.on_ground(&stand.at, &stand.server, &mut of_layer, |ground, undo| {
+                look(&ground.join("layer"), undo)
+            })
         });
         // As long as the image is there.
         let was_full = room.look() != begun;

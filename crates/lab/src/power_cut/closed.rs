@@ -39,18 +39,17 @@ impl Cutter<'_> {
             return None;
         }
         let mut undo = Undo::patient();
-        let closed = self.close(disk, &mut undo);
-        undo.run();
+        let (dir, at) = (disk.dir(), self.server());
+        let closed = self.on_ground(&dir, &at, &mut undo, |ground, undo| {
+            self.close(disk, ground, undo)
+        });
         let looked = closed.and_then(|closed| {
             // What it still had to store was lost by the kill.
             if let Some(program) = undo.killed() {
                 let why = "did not end in time after the unmount, and was killed";
                 return Err(LayerFailure::new(format!("{program} {why}")));
             }
-            let mut undo = Undo::new();
-            let looked = self.look_for(disk, &closed, &mut undo);
-            undo.run();
-            looked
+            self.look_for(disk, &closed)
         });
         Some(looked.unwrap_or_else(|why| ClosedFiles {
             why: Some(why.reason),
@@ -58,8 +57,12 @@ impl Cutter<'_> {
         }))
     }
 
-    fn close(&self, disk: &PowerCutBase, undo: &mut Undo) -> Result<Closed, LayerFailure> {
-        let ground = self.ground(disk.dir(), &self.server(), undo)?;
+    fn close(
+        &self,
+        disk: &PowerCutBase,
+        ground: &Path,
+        undo: &mut Undo,
+    ) -> Result<Closed, LayerFailure> {
         let base = self.base(ground.join("closed"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
@@ -68,7 +71,7 @@ impl Cutter<'_> {
             session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let job = self.job(CLOSE, 0, &place.info().dir.join("witness"));
         let (run, inside) = (job.run, PathBuf::from(&job.dir));
-        let served = inside.strip_prefix(&ground);
+        let served = inside.strip_prefix(ground);
         let served = served.ok().filter(|_| !self.layer.server.is_empty());
         let served = served.map(|inner| disk.dir().join("served").join(inner));
         let other = place
@@ -106,12 +109,7 @@ impl Cutter<'_> {
 
     /// Looks behind the layer, where its files may have the same names, and if they are not all there, through the
     /// layer, mounted again: it may have stored them elsewhere, or in its own form.
-    fn look_for(
-        &self,
-        disk: &PowerCutBase,
-        closed: &Closed,
-        undo: &mut Undo,
-    ) -> Result<ClosedFiles, LayerFailure> {
+    fn look_for(&self, disk: &PowerCutBase, closed: &Closed) -> Result<ClosedFiles, LayerFailure> {
         let behind = closed.behind.as_ref().filter(|dir| dir.is_dir());
         let behind = behind.and_then(|dir| {
             let site = Site {
@@ -126,7 +124,20 @@ impl Cutter<'_> {
         if let Some(all) = behind.as_ref().filter(|b| b.missing.is_empty()) {
             return Ok(found(all, None));
         }
-        let ground = self.ground(disk.dir(), &self.server(), undo)?;
+        let (dir, at) = (disk.dir(), self.server());
+        let shown = self.on_ground(&dir, &at, &mut Undo::new(), |ground, undo| {
+            self.look_again(ground, closed, undo)
+        })?;
+        Ok(found(&shown, behind.as_ref()))
+    }
+
+    /// Looks through the layer, mounted again.
+    fn look_again(
+        &self,
+        ground: &Path,
+        closed: &Closed,
+        undo: &mut Undo,
+    ) -> Result<Checked, LayerFailure> {
         let base = self.base(ground.join("closed"), Content::Survived);
         let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) =
@@ -138,9 +149,7 @@ impl Cutter<'_> {
             _ => return Err(LayerFailure::new("the probe said something out of turn")),
         };
         probe.end();
-        drop(probe);
-        drop(place);
-        Ok(found(&closed.checked(&survey), behind.as_ref()))
+        Ok(closed.checked(&survey))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sequences of a few operations under power cuts, each in a directory of its own. What must be there after a cut is said
 //! by [`Oracle`], which looks at no file.
 
-use std::{fmt, path::Path, time::Instant};
+use std::{fmt, path::Path, sync::OnceLock, time::Instant};
 
 use layermark_layers::{
     Content, End, Place, Undo,
@@ -366,6 +366,7 @@ impl Cutter<'_> {
                 stop: self.stop,
                 // It is no further cut of the layer.
                 tell: &|_| {},
+                silent: OnceLock::new(),
             };
             let found = again
                 .once()

@@ -60,14 +60,24 @@ impl Cutter<'_> {
     /// Sets the layer up on the disk, and writes records with every writer in turn. Then the disk takes
     /// no more writes.
     pub(super) fn write(&self, disk: &mut PowerCutBase) -> Result<Written, LayerFailure> {
-        let mut undo = Undo::new();
-        let ground = self.ground(disk.dir(), &self.server(), &mut undo)?;
+        let (dir, at) = (disk.dir(), self.server());
+        self.on_ground(&dir, &at, &mut Undo::new(), |ground, undo| {
+            self.write_on(disk, ground, undo)
+        })
+    }
+
+    fn write_on(
+        &self,
+        disk: &mut PowerCutBase,
+        ground: &Path,
+        undo: &mut Undo,
+    ) -> Result<Written, LayerFailure> {
         let base = self.base(ground.join("layer"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
         // A server of the user's may keep names until it is asked for them. One that refuses promises none.
-        let _ = witness::sync_dir(&ground);
-        let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
+        let _ = witness::sync_dir(ground);
+        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) =
             session::start(place.start(End::Far), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
@@ -115,7 +125,6 @@ impl Cutter<'_> {
             written.killed = Some(found);
             disk.cut()?;
         }
-        undo.run();
         Ok(written)
     }
 

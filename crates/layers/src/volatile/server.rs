@@ -7,10 +7,17 @@ use std::{
 };
 
 use super::{disk::NAME, failed};
-use crate::{Control, LayerError, Undo, child::Process, mounts, needs};
+use crate::{Control, LayerError, Undo, child::Process, mounts, needs, served::Watched};
 
 /// How long it may take to mount.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Watches the calling thread while it works at `at`, where a server of the user's is mounted, or will be: a call that waits for
+/// that server for `silence` fails.
+pub fn watch(at: &Path, silence: Duration) -> Watched {
+    let at = at.to_path_buf();
+    Watched::new(silence, move || mounts::abort(&at))
+}
 
 /// Runs `command` with the directory `source` and the mount point `at` as its last two arguments, and
 /// waits until it has mounted itself. It has to stay in the foreground. Of the user's environment it gets

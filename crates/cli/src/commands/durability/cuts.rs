@@ -84,6 +84,13 @@ pub fn some_not_begun(run: &Run) -> bool {
     })
 }
 
+/// Whether a file system of the user's could not be set up.
+pub fn some_failed(run: &Run, servers: &[Vec<String>]) -> bool {
+    let names: Vec<String> = servers.iter().map(|s| CutLayer::served(s).name).collect();
+    let mut all = run.layers.iter().flat_map(|l| &l.facts.power_cuts);
+    all.any(|cut| cut.uncut.is_some() && !cut.unseen.not_begun && names.contains(&cut.layer))
+}
+
 /// What is left to do to a layer.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
@@ -379,5 +386,14 @@ mod tests {
             run.layers[BASELINE].facts.power_cuts.push(trial);
         }
         assert!(some_not_begun(&run) && !are_left(&run));
+        let servers = [vec!["bindfs".to_owned()]];
+        assert!(!some_failed(&run, &servers), "it was not begun");
+        let failed = WitnessTrial {
+            layer: "bindfs".into(),
+            uncut: Some("it did not answer".into()),
+            ..WitnessTrial::default()
+        };
+        run.layers[BASELINE].facts.power_cuts.push(failed);
+        assert!(some_failed(&run, &servers) && !some_failed(&run, &[]));
     }
 }
