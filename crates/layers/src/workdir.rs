@@ -117,13 +117,7 @@ impl WorkDir {
             parent: None,
             removed: false,
         };
-        if sandbox::privilege() != Privilege::None {
-            let view = View::of(&work.dir.dir, &work.named, parent.foreign.as_ref());
-            work.view = Some(view.map_err(|source| LayerError::Sandbox {
-                what: format!("mount {}", work.named.display()),
-                source,
-            })?);
-        }
+        work.view = viewed(&work.dir.dir, &work.named, parent.foreign.as_ref())?;
         Ok(work)
     }
 
@@ -169,7 +163,25 @@ impl Drop for WorkDir {
     }
 }
 
-fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
+/// A view of the directory `dir`, which the user knows as `named`; `None` where nothing can be mounted.
+pub(crate) fn viewed(
+    dir: &OwnedFd,
+    named: &Path,
+    foreign: Option<&Foreign>,
+) -> Result<Option<View>, LayerError> {
+    if sandbox::privilege() == Privilege::None {
+        return Ok(None);
+    }
+    let view = View::of(dir, named, foreign);
+    let view = view.map_err(|source| LayerError::Sandbox {
+        what: format!("mount {}", named.display()),
+        source,
+    })?;
+    Ok(Some(view))
+}
+
+/// The error for a directory that cannot be used.
+pub(crate) fn bad(path: &Path) -> impl Fn(String) -> LayerError + use<> {
     let path = path.to_owned();
     move |why| LayerError::BadDir {
         layer: None,
@@ -208,11 +220,11 @@ fn is_at_work(parent: impl AsFd) -> bool {
 }
 
 /// The parent of a work directory.
-struct Parent {
+pub(crate) struct Parent {
     /// Absolute path.
-    path: PathBuf,
-    dir: OwnedFd,
-    foreign: Option<Foreign>,
+    pub(crate) path: PathBuf,
+    pub(crate) dir: OwnedFd,
+    pub(crate) foreign: Option<Foreign>,
 }
 
 /// The path without symbolic links; unchanged if it leads into the mounts of another process.
@@ -231,7 +243,7 @@ fn resolve(asked: &Path) -> io::Result<(PathBuf, Option<Foreign>)> {
 }
 
 /// Opens the parent of a work directory.
-fn open(asked: &Path) -> Result<Parent, LayerError> {
+pub(crate) fn open(asked: &Path) -> Result<Parent, LayerError> {
     served::ask(asked, || open_now(asked))
 }
 

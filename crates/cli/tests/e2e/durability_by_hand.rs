@@ -3,13 +3,13 @@
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader},
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, chown, symlink},
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
-use crate::common::{Lm, Said, is_root, skipped};
+use crate::common::{Lm, Said, is_root, machine, skipped, wait_for};
 
 /// Records with every writer, and the directory that they are in.
 fn recorded(records: &str) -> (Said, PathBuf) {
@@ -229,6 +229,63 @@ fn a_full_log_says_so_and_keeps_what_it_has() {
     check(said)
         .code(0)
         .prints(&format!("{kept} of {kept} acknowledged"));
+}
+
+const NOBODY: u32 = 65534;
+
+/// Another user owns the tested directory, and puts a link to other files where the records are: root wrote there, and read
+/// what was there.
+#[test]
+fn another_user_who_owns_the_directory_leads_root_nowhere() {
+    if !is_root() {
+        return skipped("only root works in directories of others");
+    }
+    let lm = Lm::new();
+    let (work, other) = (lm.work(), lm.dir.path().join("other"));
+    chown(&work, Some(NOBODY), Some(NOBODY)).expect("chown");
+    let (mut child, dir) = lm
+        .args(["durability", "record", "--force", "--to", "log"])
+        .args([&work])
+        .start();
+    let recorded = |more: usize| {
+        let log = dir.path().join("log");
+        let lines = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+        let from = lines();
+        wait_for("records", || (lines() >= from + more).then_some(()));
+    };
+    recorded(40);
+    let home = fs::read_dir(&work).unwrap().next().unwrap().unwrap().path();
+    for writer in fs::read_dir(&home).expect("writers").flatten() {
+        fs::create_dir_all(other.join(writer.file_name())).expect("a directory");
+    }
+    let before = machine::inventory(&other);
+    let moved = work.join("moved");
+    fs::rename(&home, &moved).expect("it is moved");
+    symlink(&other, &home).expect("a link");
+    recorded(40);
+    child.kill().expect("it is killed");
+    child.wait().expect("it has ended");
+    assert_eq!(machine::inventory(&other), before);
+    let check = || {
+        Lm::with(dir.path())
+            .args(["durability", "check", "--from", "log"])
+            .args([&work])
+            .run()
+    };
+    check().fails(2, &["it is not a directory", "as the user who recorded"]);
+    fs::remove_file(&home).expect("the link");
+    fs::rename(&moved, &home).expect("it is back");
+    check().code(0).prints("nothing was lost");
+    // Its records are the same, and somebody else could have written them.
+    chown(&home, Some(NOBODY), Some(NOBODY)).expect("chown");
+    let theirs = "it belongs to another user than the one who made it";
+    check().fails(2, &[theirs, "as the user who recorded"]);
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(dir.path(), open).expect("chmod");
+    check().fails(2, &["can be changed by other users", "chmod go-w"]);
+    fs::remove_dir_all(&home).expect("it is removed");
+    // The mount point is gone.
+    machine::nothing_left(dir.path(), &[]);
 }
 
 #[test]

@@ -1,13 +1,21 @@
 //! `layermark durability check`: looks for every record that was acknowledged before the power cut.
 
-use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
+use layermark_layers::{KeptDir, in_words, workdir};
 use layermark_model::witness::{Checked, LostRecord, Outcome, WitnessTrial};
 use layermark_probe::witness::{self, Site};
 use serde_json::json;
 
-use super::{log, record};
+use super::{
+    log::{self, Log},
+    record,
+};
 use crate::{
     commands::stdout,
     common_args::JsonArg,
@@ -27,8 +35,8 @@ pub struct CheckArgs {
 
 pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let log = log::read(&args.from)?;
-    let dir = fs::canonicalize(&args.dir).ok().filter(|dir| dir.is_dir());
-    let dir = dir.ok_or_else(|| {
+    let dir = workdir::real_path(&args.dir).ok();
+    let dir = dir.filter(|dir| dir.is_dir()).ok_or_else(|| {
         Failure::usage(format!("{} is not a directory", args.dir.display())).hint(format!(
             "mount it; it was {} when the records were written",
             log.head.dir
@@ -49,27 +57,36 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
                 .hint("check it with the version that wrote it"),
         );
     }
-    let home = record::home(&dir, log.run);
-    if !home.is_dir() {
-        let why = format!("{} is absent, so nothing can be said", home.display());
-        return Err(Failure::usage(why).hint(format!(
-            "mount what was {} when the records were written",
-            log.head.dir
-        )));
-    }
+    record::in_dir(|| look(args, &dir, &log, record))
+}
+
+/// Looks for the records, and prints what is there.
+fn look(args: &CheckArgs, dir: &Path, log: &Log, record: usize) -> Result<ExitCode, Failure> {
+    let name = record::name(log.run);
+    let mount = format!(
+        "mount what was {} when the records were written",
+        log.head.dir
+    );
+    let home = KeptDir::find(dir, &name, log.head.owner)
+        .map_err(|e| record::unusable(e, "check as the user who recorded"))?
+        .ok_or_else(|| {
+            let home = dir.join(name).display().to_string();
+            Failure::usage(format!("{home} is absent, so nothing can be said")).hint(mount)
+        })?;
     let mut trials = Vec::new();
     for name in &log.head.writers {
         let Some(writer) = witness::find(name) else {
             continue;
         };
         let site = Site {
-            dir: home.join(name),
+            dir: home.path().join(name),
             run: log.run,
             record,
         };
         let acks = log.of.get(name).map_or(&[][..], Vec::as_slice);
         let survey = witness::look(writer, &site).map_err(|e| {
-            Failure::usage(e.message).hint("check as the user who recorded, on a writable mount")
+            Failure::usage(in_words(&e.message))
+                .hint("check as the user who recorded, on a writable mount")
         })?;
         let checked = witness::judge_by_hand(writer, log.run, acks, &survey);
         let mut trial = WitnessTrial {

@@ -3,13 +3,14 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Write},
     path::Path,
 };
 
 use layermark_model::witness::Acknowledged;
 use layermark_probe::witness;
+use rustix::fs::CWD;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -33,10 +34,19 @@ pub struct Head {
     pub dir: String,
     /// When the first record was begun, milliseconds since 1970 UTC.
     pub started_ms: i64,
+    /// To whom the directory of the records belongs, if not to the user who recorded (`root_squash`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<u32>,
 }
 
 impl Head {
-    pub fn new(run: u64, record: u64, writers: Vec<String>, dir: &Path) -> Self {
+    pub fn new(
+        run: u64,
+        record: u64,
+        writers: Vec<String>,
+        dir: &Path,
+        owner: Option<u32>,
+    ) -> Self {
         Self {
             schema: SCHEMA.into(),
             run: format!("{run:016x}"),
@@ -44,6 +54,7 @@ impl Head {
             writers,
             dir: dir.to_string_lossy().into_owned(),
             started_ms: jiff::Timestamp::now().as_millisecond(),
+            owner,
         }
     }
 }
@@ -97,11 +108,8 @@ pub fn read(path: &Path) -> Result<Log, Failure> {
         Failure::usage(format!("{}: {why}", path.display()))
             .hint("name the log that `layermark durability record --to FILE DIR` has written")
     };
-    if !fs::metadata(path).is_ok_and(|m| m.is_file()) {
-        return Err(bad("it is not a file".into()));
-    }
     let mut text = Vec::new();
-    File::open(path)
+    layermark_fd::open_file(CWD, path)
         .and_then(|file| file.take(MOST + 1).read_to_end(&mut text))
         .map_err(|e| bad(e.to_string()))?;
     if text.len() as u64 > MOST {

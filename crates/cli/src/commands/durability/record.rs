@@ -2,20 +2,24 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
 };
 
 use clap::Args;
-use layermark_layers::mounts;
+use layermark_layers::{KeptDir, LayerError, in_words, janitor, mounts, sandbox, workdir};
 use layermark_model::{format_size, parse_size, random, witness::Acknowledged};
 use layermark_probe::witness::{self, Site, Witness, Writer};
 
 use super::log::{Entry, Head, Sink};
 use crate::{
-    commands::target::{Destination, FileOption},
+    commands::{
+        dir_journal,
+        measure::exe,
+        target::{Destination, FileOption},
+    },
     failure::Failure,
     say::say,
 };
@@ -52,23 +56,49 @@ fn writer_names() -> clap::builder::PossibleValuesParser {
 const MOST_GROWN: u64 = 20_000;
 const LOG_ELSEWHERE: &str = "write the log where the power stays on: ssh ROOT@TESTED-HOST layermark durability record --to - DIR > witness.log";
 
-/// Directory of a run below the tested one.
-pub fn home(dir: &Path, run: u64) -> PathBuf {
-    dir.join(format!("layermark-witness-{run:016x}"))
+/// Name of the directory of a run in the tested one.
+pub fn name(run: u64) -> String {
+    format!("layermark-witness-{run:016x}")
+}
+
+/// Does `work` with the directory of a run, which another user's directory may have in it.
+pub fn in_dir<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // Held until the end: it removes the mount point of the directory when this process ends for any reason.
+    let _janitor = janitor::spawn(&exe()?, dir_journal::open())
+        .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
+    sandbox::enter()?;
+    work()
+}
+
+/// The error for a tested directory, or that of a run in it.
+pub fn unusable(e: LayerError, hint: &str) -> Failure {
+    let is_bad = matches!(e, LayerError::BadDir { .. });
+    let failure = Failure::from(e);
+    if is_bad { failure.hint(hint) } else { failure }
 }
 
 pub fn until_the_power_is_cut(args: &RecordArgs) -> Result<ExitCode, Failure> {
-    let dir = fs::canonicalize(&args.dir).map_err(|e| {
+    let dir = workdir::real_path(&args.dir).map_err(|e| {
         Failure::usage(format!("{}: {e}", args.dir.display())).hint("name the directory to test")
     })?;
     let record = record_size(&args.record)?;
     if args.to.as_os_str() != "-" && !args.force {
         apart(&dir, &args.to)?;
     }
-    let mut sink = open(args)?;
+    let sink = open(args)?;
+    in_dir(|| write(args, &dir, record, sink))
+}
+
+fn write(
+    args: &RecordArgs,
+    dir: &Path,
+    record: usize,
+    mut sink: Sink,
+) -> Result<ExitCode, Failure> {
     let run = random();
-    let home = home(&dir, run);
-    let mut writing = prepare(args, &home, run, record)?;
+    let home = KeptDir::make(dir, &name(run))
+        .map_err(|e| unusable(e, "name a directory that you may write to"))?;
+    let mut writing = prepare(args, home.path(), run, record)?;
     let names = writing.iter().map(|(w, _)| w.id().to_owned()).collect();
     // The file at the other end of standard output has a name that only its reader knows.
     let shown = match args.to.to_string_lossy() {
@@ -81,11 +111,17 @@ pub fn until_the_power_is_cut(args: &RecordArgs) -> Result<ExitCode, Failure> {
         ))
         .hint("make room for the log, or put it elsewhere with --to")
     };
-    sink.add(&Head::new(run, record as u64, names, &dir))
-        .map_err(|e| full(e, 0))?;
+    sink.add(&Head::new(
+        run,
+        record as u64,
+        names,
+        dir,
+        home.other_owner(),
+    ))
+    .map_err(|e| full(e, 0))?;
     say(format!(
         "writing records in {}; cut the power when you like, then: layermark durability check --from {shown} {}",
-        home.display(),
+        home.named().display(),
         args.dir.display()
     ));
     let (begun, mut records) = (Instant::now(), 0);
@@ -100,7 +136,7 @@ pub fn until_the_power_is_cut(args: &RecordArgs) -> Result<ExitCode, Failure> {
             let stamp = witness.write().map_err(|e| {
                 Failure::failed(format!(
                     "{}; it is not tried again: a second fsync may return 0 although the data is lost",
-                    e.message
+                    in_words(&e.message)
                 ))
                 .hint(format!(
                     "look for the {records} acknowledged records: layermark durability check --from {shown} {}",
@@ -227,7 +263,7 @@ fn prepare(
                 say(format!(
                     "note: `{}` is left out: {}",
                     writer.id(),
-                    e.message
+                    in_words(&e.message)
                 ));
                 first.get_or_insert(e);
             }
@@ -238,7 +274,7 @@ fn prepare(
             let hint = e.hint.unwrap_or_else(|| {
                 "see which writers there are: layermark durability record --help".into()
             });
-            Err(Failure::failed(e.message).hint(hint))
+            Err(Failure::failed(in_words(&e.message)).hint(hint))
         }
         _ => Ok(prepared),
     }
