@@ -23,6 +23,8 @@ PAGE = pathlib.Path(__file__).parent.parent / "docs/src/howto/durability.md"
 # A command in a fence of its own, and the table after it.
 MEASURED = re.compile(r"```sh\n(layermark durability --preset (\w+) [^\n]*)\n```\n\n((?:\|[^\n]*\n)+)")
 SENTENCE = re.compile(r"Measured on .*?\n\n", re.DOTALL)
+# Extents of a loss that need no number.
+WHOLE = {"all": "loses all", "last": "loses the last one"}
 ITEMS = {"sqlite": "transactions", "postgres": "transactions", "redis": "keys"}
 
 
@@ -48,11 +50,8 @@ def said(cut, items):
         why = f"{cut['ahead']} of {cut['items']} lines were read late" if late else ""
         why = why or (f"{open_cuts} cuts are not judged" if open_cuts else "")
         return "loses nothing, *not proved*: " + why if why else "keeps all"
-    # An early cut takes all of what only the last time is lost of.
-    if cut["most_lost"] == cut["most_of"] > 1 and 2 * cut["most_of"] >= cut["items"]:
-        return "loses all"
-    if cut["most_lost"] == 1 and not cut["window_ns"]:
-        return "loses the last one"
+    if cut["extent"] in WHOLE:
+        return WHOLE[cut["extent"]]
     return f"loses up to {cut['window_ns'] / 1e9:.2f} s, at most {cut['most_lost']:,} {items}"
 
 

@@ -11,8 +11,8 @@ mod unseen;
 
 pub use check::{Asked, check};
 pub use program::{
-    AckedItem, CutProgram, ItemCheck, ItemsLost, LONGEST_ITEM, LossOrder, LostItem, MOST_ITEMS,
-    ProgramCut, Promise, acknowledges, judge_items,
+    AckedItem, CutProgram, ItemCheck, ItemsLost, LONGEST_ITEM, LossExtent, LossOrder, LostItem,
+    MOST_ITEMS, ProgramCut, Promise, acknowledges, judge_items,
 };
 pub use sequence::SequenceCut;
 pub use unseen::UnseenCuts;

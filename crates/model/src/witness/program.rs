@@ -319,6 +319,46 @@ pub struct ProgramCut {
     /// The earliest item that was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<LostItem>,
+    /// In a report: how much is lost at most. Absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extent: Option<LossExtent>,
+}
+
+/// How much of what a program acknowledged is lost at most. The largest is first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossExtent {
+    /// All of several items, by a cut in the second half of them: an early one takes all of what only the last time is lost of.
+    All,
+    /// Several stretches of items, with others between them that are there.
+    Scattered,
+    /// A stretch of items before others that are there.
+    Gap,
+    /// Those of the last time.
+    Time,
+    /// The last one.
+    Last,
+}
+
+impl LossExtent {
+    /// Of a program that lost something.
+    pub fn of(cut: &ProgramCut) -> Self {
+        let seen = |order: LossOrder| cut.orders.contains_key(&order);
+        let late = cut.most_of.saturating_mul(2) >= cut.items;
+        if cut.most_lost > 1 && cut.most_lost == cut.most_of && late {
+            Self::All
+        } else if seen(LossOrder::Scattered) {
+            Self::Scattered
+        } else if seen(LossOrder::Gap) {
+            Self::Gap
+        } else if cut.window_ns == 0 {
+            Self::Last
+        } else {
+            Self::Time
+        }
+    }
 }
 
 /// The earliest item that a program lost.
@@ -409,6 +449,25 @@ mod tests {
             fault: true,
             ..ItemCheck::default()
         }
+    }
+
+    /// "All of 600 items" was said of a server that loses a second at most.
+    #[test]
+    fn an_early_cut_that_takes_everything_takes_a_time() {
+        let of = |most_of, items| {
+            LossExtent::of(&ProgramCut {
+                most_lost: most_of,
+                most_of,
+                items,
+                window_ns: 9_000_000,
+                ..ProgramCut::default()
+            })
+        };
+        assert_eq!(of(600, 1500), LossExtent::Time);
+        assert_eq!(
+            (of(1400, 1500), of(2, 2)),
+            (LossExtent::All, LossExtent::All)
+        );
     }
 
     /// It was refused after the measurement.

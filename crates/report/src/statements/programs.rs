@@ -2,7 +2,7 @@
 
 use layermark_model::{
     Run,
-    witness::{LossOrder, ProgramCut, Promise, WitnessControl},
+    witness::{LossExtent, ProgramCut, Promise, WitnessControl},
 };
 
 use crate::group;
@@ -49,40 +49,6 @@ pub enum Open<'a> {
     Partly(u64),
 }
 
-/// How much of what a program acknowledged is lost at most. The largest is first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Extent {
-    /// All of several items, by a cut in the second half of them: an early one takes all of what only the last time is lost of.
-    All,
-    /// Several stretches of items, with others between them that are there.
-    Scattered,
-    /// A stretch of items before others that are there.
-    Gap,
-    /// Those of the last time.
-    Time,
-    /// The last one.
-    Last,
-}
-
-impl Extent {
-    /// Of a program that lost something.
-    pub fn of(cut: &ProgramCut) -> Self {
-        let seen = |order: LossOrder| cut.orders.contains_key(&order);
-        let late = cut.most_of.saturating_mul(2) >= cut.items;
-        if cut.most_lost > 1 && cut.most_lost == cut.most_of && late {
-            Self::All
-        } else if seen(LossOrder::Scattered) {
-            Self::Scattered
-        } else if seen(LossOrder::Gap) {
-            Self::Gap
-        } else if cut.window_ns == 0 {
-            Self::Last
-        } else {
-            Self::Time
-        }
-    }
-}
-
 /// Whose loss it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
@@ -110,10 +76,14 @@ impl ProgramAnswer<'_> {
     }
 }
 
-/// Cuts of programs in all layers.
+/// Cuts of programs in all layers, each with the extent of its loss.
 pub fn cuts(run: &Run) -> Vec<ProgramCut> {
     let of = run.layers.iter().flat_map(|l| &l.facts.program_cuts);
-    of.cloned().collect()
+    let with_extent = |cut: &ProgramCut| ProgramCut {
+        extent: cut.lost_items().then(|| LossExtent::of(cut)),
+        ..cut.clone()
+    };
+    of.map(with_extent).collect()
 }
 
 /// The answer for each program, those that lost most first.
@@ -153,7 +123,12 @@ fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
             answer.kept.push(cut);
         }
     }
-    let size = |c: &&ProgramCut| (Extent::of(c), std::cmp::Reverse((c.window_ns, c.most_lost)));
+    let size = |c: &&ProgramCut| {
+        (
+            LossExtent::of(c),
+            std::cmp::Reverse((c.window_ns, c.most_lost)),
+        )
+    };
     answer.lost.sort_by_key(size);
     answer.blame = (!answer.lost.is_empty()).then(|| blame(cuts, &answer));
     Some(answer)
@@ -239,22 +214,6 @@ mod tests {
         cut("overlay:volatile", Some(WitnessControl::Liar), losing)
     }
 
-    /// "All of 600 items" was said of a server that loses a second at most.
-    #[test]
-    fn an_early_cut_that_takes_everything_takes_a_time() {
-        let of = |most_of, items| {
-            let all = ProgramCut {
-                most_lost: most_of,
-                most_of,
-                items,
-                ..cut("native", None, 9)
-            };
-            Extent::of(&all)
-        };
-        assert_eq!(of(600, 1500), Extent::Time);
-        assert_eq!((of(1400, 1500), of(2, 2)), (Extent::All, Extent::All));
-    }
-
     /// What a layer loses is its own only where the program keeps it natively.
     #[test]
     fn a_loss_is_the_layers_only_where_natively_nothing_is_lost() {
@@ -296,6 +255,15 @@ mod tests {
         assert_eq!(answers(&all)[0].blame, Some(Blame::Promised));
         assert!(!answers(&all)[0].is_broken());
         assert_eq!(blame(&[native(0), liar(38)]), None);
+    }
+
+    /// Scripts had the rule as well.
+    #[test]
+    fn each_loss_has_its_extent_in_the_report() {
+        let (mut run, _) = layermark_testkit::sample::Sample::default().build();
+        run.layers[0].facts.program_cuts = vec![native(0), liar(38)];
+        let extents: Vec<_> = cuts(&run).into_iter().map(|cut| cut.extent).collect();
+        assert_eq!(extents, [None, Some(LossExtent::Time)]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a program lost in power cuts.
 
-use layermark_model::witness::ProgramCut;
+use layermark_model::witness::{LossExtent, ProgramCut};
 
 use crate::{
     number::{count, list, time},
-    statements::programs::{Blame, Extent, Open, ProgramAnswer},
+    statements::programs::{Blame, Open, ProgramAnswer},
     words::{Names, Text, Words, lists, text},
 };
 
@@ -22,7 +22,7 @@ impl Words for ProgramAnswer<'_> {
         let program = Text::code(self.program);
         let mut parts = Vec::new();
         if !self.lost.is_empty() {
-            let alike = |a: &&ProgramCut, b: &&ProgramCut| Extent::of(a) == Extent::of(b);
+            let alike = |a: &&ProgramCut, b: &&ProgramCut| LossExtent::of(a) == LossExtent::of(b);
             let losses = self.lost.chunk_by(alike).map(|cuts| {
                 let layers = match cuts.len() {
                     n if n == self.layers() && n > 1 => "every layer".into(),
@@ -80,14 +80,14 @@ fn extent(cut: &ProgramCut) -> Text {
         ""
     };
     let items = count(cut.most_lost as usize, "item");
-    match Extent::of(cut) {
-        Extent::All => text!("all of {items} that it acknowledged{torn}"),
-        Extent::Scattered => {
+    match LossExtent::of(cut) {
+        LossExtent::All => text!("all of {items} that it acknowledged{torn}"),
+        LossExtent::Scattered => {
             text!("items here and there, and keeps others between them (at most {items}{torn})")
         }
-        Extent::Gap => text!("earlier items, and keeps later ones (at most {items}{torn})"),
-        Extent::Last => "the last item that it acknowledged".into(),
-        Extent::Time => {
+        LossExtent::Gap => text!("earlier items, and keeps later ones (at most {items}{torn})"),
+        LossExtent::Last => "the last item that it acknowledged".into(),
+        LossExtent::Time => {
             let window = time(cut.window_ns as f64 / 1e3);
             text!("up to {window} of what it acknowledged (at most {items}{torn})")
         }
