@@ -62,7 +62,7 @@ def first(rows, *keys):
 
 def row(kind, name, layer, said, cuts):
     """What is said of a layer, by what, and the cuts that it rests on."""
-    counts = {key: most(cuts, key) for key in ["cuts", "losing", "unrecovered", "unjudged", "unchecked"]}
+    counts = {key: most(cuts, key) for key in ["cuts", "losing", "unrecovered", "unjudged", "unchecked", "cuts_ns"]}
     why = first(cuts, "uncut", "unrecovered_why", "unjudged_why", "unchecked_why")
     return {"kind": kind, "name": name, "layer": layer, "said": said, "why": why, **counts}
 
@@ -183,6 +183,14 @@ def tables(rows):
         for name in programs:
             cells = [of(by["program", name, layer]) for layer in HONEST] + [of(by["liar", name, CONTROL])]
             print(f"| {name} | {' | '.join(cells)} |")
+        print(f"\n| cuts a minute, with recovery and check | {' | '.join(HONEST)} |\n| --- |{' --: |' * len(HONEST)}")
+        for name in programs:
+            print(f"| {name} | {' | '.join(a_minute(by['program', name, layer]) for layer in HONEST)} |")
+
+
+def a_minute(rows):
+    ns = sum(row["cuts_ns"] for row in rows)
+    return f"{sum(row['cuts'] for row in rows) * 60e9 / ns:,.0f}" if ns else ""
 
 
 def counts(rows):

@@ -272,6 +272,7 @@ impl Cutter<'_> {
         let Some(first) = run.marks.first() else {
             return run.cut;
         };
+        let since = Instant::now();
         let settled = disk.settled(*first);
         let disk = settled.as_ref().unwrap_or(disk);
         let journal = disk.history.journal();
@@ -314,6 +315,7 @@ impl Cutter<'_> {
                 }
             }
         }
+        run.cut.cuts_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // A loss is one after however few cuts. Nothing lost in some of them is not what was asked for.
         if cut_off && !run.cut.lost_items() {
             not_begun(&mut run.cut);

@@ -115,6 +115,17 @@ fn about(names: &[&str], layers: &[LayerReport]) -> Text {
     words::about_cuts(cut.any(|l| l.facts.is_container()))
 }
 
+/// The head of a column of [`cuts_a_minute`].
+pub(super) const CUTS_A_MINUTE: &str = "cuts a minute";
+
+/// How many power cuts a minute were looked after; empty where their time is not known.
+pub(super) fn cuts_a_minute(cuts: u64, ns: u64) -> Cell {
+    match ns {
+        0 => Cell::text(""),
+        ns => Cell::count((cuts as f64 / (ns as f64 / 60e9)) as u64),
+    }
+}
+
 /// The column of cuts that are not judged, where there are any.
 pub(super) struct NotJudged(bool);
 

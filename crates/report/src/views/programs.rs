@@ -10,7 +10,7 @@ use crate::{
     words::{Words, captions, power_cuts::time, programs as words},
 };
 
-use super::durability::NotJudged;
+use super::durability::{CUTS_A_MINUTE, NotJudged, cuts_a_minute};
 
 impl Report {
     /// What each program lost in each layer.
@@ -74,6 +74,7 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
+        row.push(cuts_a_minute(cut.cuts, cut.cuts_ns));
         row.push(Cell::count(cut.unseen.unrecovered));
         row.extend(not_judged.cell(cut.unseen.unjudged));
         row.extend([cut.unchecked, cut.lost_when_killed].map(Cell::count));
@@ -98,6 +99,7 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
         "damaged",
         "which were lost",
         "longest time lost",
+        CUTS_A_MINUTE,
         "not set up again",
     ];
     let after = ["check failed", "missing when killed", "remark"];
@@ -140,4 +142,27 @@ fn firsts(cuts: &[ProgramCut]) -> Option<DataTable> {
         head: head.map(str::to_owned).to_vec(),
         rows,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They were recorded for sequences alone.
+    #[test]
+    fn cuts_a_minute_are_those_with_recovery_and_check() {
+        let cut = |cuts_ns| ProgramCut {
+            layer: "native".into(),
+            cuts: 38,
+            elapsed_ns: 3_000_000_000,
+            cuts_ns,
+            ..ProgramCut::default()
+        };
+        // The second is of an earlier version.
+        let table = losses(&[cut(1_900_000_000), cut(0)]);
+        let at = table.head.iter().position(|head| head == CUTS_A_MINUTE);
+        let at = at.expect("a column");
+        let cells: Vec<&str> = table.rows.iter().map(|row| &*row[at].text).collect();
+        assert_eq!(cells, ["1200", ""]);
+    }
 }
