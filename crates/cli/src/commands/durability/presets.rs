@@ -20,6 +20,9 @@ const FILES: [(&str, &str); 7] = [
     ("dpkg", include_str!("presets/dpkg.toml")),
 ];
 
+/// Errors of this machine, which say nothing of the data: an expression for grep -iE, which the commands use.
+const MACHINE_ERRORS: &str = "machine_errors='out of memory|cannot allocate|could not fork|temporarily unavailable|too many open files'";
+
 /// Packages whose names are not those of their programs, on Debian.
 const PACKAGES: [(&str, &str); 6] = [
     ("psql", "postgresql"),
@@ -55,6 +58,18 @@ struct Variant {
     promises: Promise,
 }
 
+impl Preset {
+    /// The command that acknowledges items.
+    fn run(&self, variant: &Variant) -> String {
+        joined(&[&variant.set, MACHINE_ERRORS, &self.common, &self.run])
+    }
+
+    /// The command that looks for them.
+    fn check(&self) -> String {
+        joined(&[MACHINE_ERRORS, &self.common, &self.check])
+    }
+}
+
 fn parsed(text: &str) -> Result<Preset, Failure> {
     toml::from_str(text).map_err(|e| Failure::failed(format!("a preset: {e}")))
 }
@@ -80,17 +95,17 @@ pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
         let what = format!("`--preset {name}`: {program} is not installed");
         return Err(Failure::usage(what).hint(packages::sudo_install(package)));
     }
-    let of = |variant: Variant| CutProgram {
-        name: variant.name,
-        run: joined(&[&variant.set, &preset.common, &preset.run]),
-        check: joined(&[&preset.common, &preset.check]),
+    let of = |variant: &Variant| CutProgram {
+        name: variant.name.clone(),
+        run: preset.run(variant),
+        check: preset.check(),
         ack: CutProgram::ACK.into(),
         promises: variant.promises,
         time_ms,
         // A server of theirs has its socket in its own `$TMPDIR`.
         parallel_checks: true,
     };
-    Ok(preset.variant.into_iter().map(of).collect())
+    Ok(preset.variant.iter().map(of).collect())
 }
 
 /// A command of several parts.
@@ -108,15 +123,28 @@ mod tests {
 
     use super::*;
 
+    /// Three presets had a list each, and no two were the same.
+    #[test]
+    fn errors_of_this_machine_are_known_to_each_preset_alike() {
+        for (name, text) in FILES {
+            let own = text.contains("temporarily unavailable");
+            assert!(!own, "{name} has a list of its own");
+        }
+        let words = "bash: fork: retry: Resource temporarily unavailable";
+        let grep = format!("{MACHINE_ERRORS}; echo '{words}' | grep -qiE \"$machine_errors\"");
+        let found = std::process::Command::new("sh")
+            .args(["-c", &grep])
+            .status();
+        assert!(found.expect("a shell").success());
+    }
+
     /// `sh -n` reads a script and runs nothing.
     #[test]
     fn each_command_is_one_that_a_shell_can_read() {
         for (name, text) in FILES {
             let preset = parsed(text).unwrap_or_else(|e| panic!("{name}: {e:?}"));
             for variant in &preset.variant {
-                let run = joined(&[&variant.set, &preset.common, &preset.run]);
-                let check = joined(&[&preset.common, &preset.check]);
-                for command in [run, check] {
+                for command in [preset.run(variant), preset.check()] {
                     let read = std::process::Command::new("sh")
                         .args(["-nc", &command])
                         .output();
@@ -133,7 +161,7 @@ mod tests {
         let preset = parsed(BTreeMap::from(FILES)[preset]).unwrap_or_else(|e| panic!("{e:?}"));
         let lists = tempfile::tempdir().unwrap();
         let mut shell = std::process::Command::new("sh")
-            .args(["-c", &joined(&[&preset.common, &preset.check])])
+            .args(["-c", &preset.check()])
             .current_dir(dir)
             .env("TMPDIR", lists.path())
             .stdin(Stdio::piped())
