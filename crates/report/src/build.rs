@@ -122,6 +122,7 @@ impl Report {
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),
             sequence_cuts: sequences::cuts(run),
+            sequence_sample: sequences::sample(run),
             fleet,
             series: launch::series(run, &index, baseline, &results),
             control,

@@ -5,11 +5,12 @@ use layermark_model::{
     Run,
     witness::{
         SequenceCut, WitnessControl,
-        sequence::{Basis, LostSequence, LostThing},
+        sequence::{Basis, LostSequence, LostThing, Sequence},
     },
 };
 
 use super::power_cuts::ControlFault;
+use crate::types::SequenceSample;
 
 /// A layer under sequences of operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +95,17 @@ pub fn controls_failed(cuts: &[SequenceCut]) -> Option<ControlFault<'_>> {
 pub fn cuts(run: &Run) -> Vec<SequenceCut> {
     let of = run.layers.iter().flat_map(|l| &l.facts.sequence_cuts);
     of.cloned().collect()
+}
+
+/// Which sequences the plan asks for, where it names none.
+pub fn sample(run: &Run) -> Option<SequenceSample> {
+    let plan = run.plan.power_cuts.as_ref()?.sequences.as_ref()?;
+    let drawn = if plan.operations > 1 { plan.sample } else { 0 };
+    plan.only.is_empty().then_some(SequenceSample {
+        of_one: Sequence::OF_ONE as u64,
+        of_two: u64::from(drawn),
+        all_of_two: Sequence::OF_TWO as u64,
+    })
 }
 
 /// The answer for each layer that is not only there to lie, those that lost most first.

@@ -58,6 +58,17 @@ impl Durability {
     }
 }
 
+/// Which sequences of operations the power was cut under: all of one operation, and a sample of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SequenceSample {
+    /// Sequences of one operation: all that there are.
+    pub of_one: u64,
+    /// Sequences of two operations, drawn from the run's seed; 0 if none were asked for.
+    pub of_two: u64,
+    /// All sequences of two operations that there are.
+    pub all_of_two: u64,
+}
+
 /// Flushes that follow a layer's turns and no other layer's, while all layers rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateFlushes {

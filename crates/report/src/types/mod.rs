@@ -43,7 +43,7 @@ pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, Unproved,
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
-pub use durability::{Durability, DurabilityVerdict, LateFlushes};
+pub use durability::{Durability, DurabilityVerdict, LateFlushes, SequenceSample};
 pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
@@ -174,6 +174,9 @@ pub struct Report {
     /// What power cuts did to sequences of operations, all sequences of each layer together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence_cuts: Vec<SequenceCut>,
+    /// Which sequences these are. Absent where they were named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_sample: Option<SequenceSample>,
     /// What a share gives to one, some and all hosts, in a run of a fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetFound>,

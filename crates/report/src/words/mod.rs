@@ -49,7 +49,7 @@ pub mod result_line;
 mod run_line;
 mod safe;
 pub mod scaling;
-mod sequences;
+pub mod sequences;
 pub mod series;
 mod served;
 pub mod so_far;

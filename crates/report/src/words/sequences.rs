@@ -1,10 +1,31 @@
 //! What sequences of operations lost in power cuts.
 
 use crate::{
-    number::count,
+    number::{count, thousands},
     statements::sequences::{Example, OpenSequences, SequenceAnswer},
-    words::{Names, Text, Words, text},
+    types::SequenceSample,
+    words::{Names, Text, Words, captions, text},
 };
+
+/// Which sequences were asked for, and what the columns of their table are.
+pub fn about_sums(sample: Option<&SequenceSample>, seed: u64) -> Text {
+    let about = captions::SEQUENCE_SUMS.about;
+    match sample {
+        Some(sample) => text!("{} {about}", asked(sample, seed)),
+        None => about.into(),
+    }
+}
+
+fn asked(sample: &SequenceSample, seed: u64) -> Text {
+    let one = thousands(sample.of_one as f64);
+    if sample.of_two == 0 {
+        return text!("Asked for: all {one} sequences of one operation.");
+    }
+    let [two, all] = [sample.of_two, sample.all_of_two].map(|n| thousands(n as f64));
+    text!(
+        "Asked for: all {one} sequences of one operation, and a sample of {two} of {all} of two, drawn from seed {seed}."
+    )
+}
 
 impl Words for SequenceAnswer<'_> {
     fn words(&self, names: &Names) -> Text {
@@ -109,11 +130,13 @@ mod tests {
     use layermark_model::witness::{SequenceCut, WitnessControl};
     use layermark_testkit::sample::unseen;
 
+    use super::asked;
     use crate::{
         statements::sequences::{
             answers,
             tests::{BEYOND, POSIX, cut},
         },
+        types::SequenceSample,
         words::said,
     };
 
@@ -123,6 +146,24 @@ mod tests {
         let all = [native, fuse, liar];
         let answers = answers(&all);
         said(answers.iter().find(|a| a.layer == "fuse").unwrap())
+    }
+
+    /// How many there are in all was only in the handbook.
+    #[test]
+    fn a_sample_is_said_to_be_one() {
+        let sample = |of_two| SequenceSample {
+            of_one: 179,
+            of_two,
+            all_of_two: 39_908,
+        };
+        assert_eq!(
+            asked(&sample(200), 7).to_string(),
+            "Asked for: all 179 sequences of one operation, and a sample of 200 of 39,908 of two, drawn from seed 7."
+        );
+        assert_eq!(
+            asked(&sample(0), 7).to_string(),
+            "Asked for: all 179 sequences of one operation."
+        );
     }
 
     #[test]

@@ -208,6 +208,11 @@ pub struct Sequence(pub Vec<Step>);
 const MOST_STEPS: usize = 9;
 
 impl Sequence {
+    /// How many sequences of one operation there are.
+    pub const OF_ONE: usize = 179;
+    /// How many of two there are.
+    pub const OF_TWO: usize = 39_908;
+
     /// All sequences of one operation that can be done.
     pub fn all_of_one() -> Vec<Self> {
         let steps = Tree::prepared().steps();

@@ -74,9 +74,9 @@ fn one(name: &str, kind: LossKind, basis: Basis) -> Vec<(String, LossKind, Basis
 #[test]
 fn every_sequence_is_read_as_it_is_written() {
     let one = Sequence::all_of_one();
-    assert_eq!(one.len(), 179);
+    assert_eq!(one.len(), Sequence::OF_ONE);
     let two = Sequence::all_of_two();
-    assert_eq!(two.len(), 39_908);
+    assert_eq!(two.len(), Sequence::OF_TWO);
     for sequence in one.iter().chain(two.iter().step_by(31)) {
         assert_eq!(read(&sequence.to_string()), *sequence);
     }
