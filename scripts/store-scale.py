@@ -36,6 +36,8 @@ latency = false
 # Trials of a block: four points in both layers and the control.
 A_BLOCK = 12
 FREE = 0.15
+# Each copy is a run of one of so many hosts.
+HOSTS = 200
 
 
 def programs():
@@ -94,6 +96,7 @@ def fill(server, runs, each):
         INSERT INTO runs SELECT c.id, r.name, r.started_ms - (1 + {runs} - c.n) * 60000, r.ended_ms - (1 + {runs} - c.n) * 60000,
             r.status, r.point_count, replace(r.run, r.id, c.id), r.points FROM copies c JOIN runs r ON r.id = c.source;
         INSERT INTO layers SELECT c.id, l.idx, l.name, l.spec, l.control FROM copies c JOIN layers l ON l.run_id = c.source;
+        INSERT INTO hosts SELECT 'n' || n % {HOSTS}, id FROM copies;
         INSERT INTO tallies SELECT c.id, {each}, t.rules, t.tally FROM copies c JOIN tallies t ON t.run_id = c.source;
         CREATE TABLE original AS SELECT * FROM trials;
         ALTER TABLE trials DROP CONSTRAINT trials_pkey, DROP CONSTRAINT trials_run_id_fkey;
@@ -163,6 +166,7 @@ def measure(args, server, home):
     timed("history --plan scale", args.times, lambda: lm("history", "--plan", "scale"))
     timed("history --layer tmpfs", args.times, lambda: lm("history", "--layer", "tmpfs"))
     timed("history --layer fuse (none has it)", args.times, lambda: lm("history", "--layer", "fuse"))
+    timed("history --host n7", args.times, lambda: lm("history", "--host", "n7"))
     timed("compare of two copies", args.times, lambda: lm("compare", old, new, "--json"))
     timed("compare last~1 last", args.times, lambda: lm("compare", "last~1", "last", "--json"))
     far = [f"#{args.runs // 4}", f"#{args.runs // 4 * 3}"]
@@ -175,7 +179,7 @@ def measure(args, server, home):
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         opener.open(address).read()
         base = address.split("?")[0].rstrip("/")
-        pages = ["/", "/?limit=200", "/?layer=tmpfs", f"/run/{new}", f"/compare?old={old}&new={new}"]
+        pages = ["/", "/?limit=200", "/?host=n7", f"/run/{new}", f"/compare?old={old}&new={new}"]
         for page in pages:
             text = page.replace(old, "OLD").replace(new, "NEW")
             timed(f"serve {text}", args.times, lambda: opener.open(base + page).read())

@@ -10,6 +10,7 @@ mod connect;
 mod database;
 mod directory;
 mod error;
+mod hosts;
 mod imports;
 mod list;
 mod path;
@@ -100,8 +101,12 @@ impl Store {
         Self::open_with(at.as_ref(), Some(pages))
     }
 
-    /// Sets how long to wait for a lost server. For tests.
-    #[doc(hidden)]
+    /// How long to wait for a lost server.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Sets how long to wait for a lost server: a minute otherwise.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
@@ -247,7 +252,30 @@ impl Store {
     /// Stores a new run with its layers and points, and locks it.
     pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
         self.hold(&run.id)?;
-        self.synced(true, async |c| write::begin(c, run).await)
+        self.synced(true, async |c| write::begin(c, run).await)?;
+        self.index_hosts();
+        Ok(())
+    }
+
+    /// Adds this run, and those of earlier versions, to the index of hosts. Without it lists by host are slower, so an
+    /// error is none of the run's.
+    fn index_hosts(&mut self) {
+        let mut more = true;
+        while more {
+            more = false;
+            let added = self.synced(true, async |c| {
+                more = hosts::add_missing(c).await?;
+                Ok(())
+            });
+            if added.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Adds hosts of a run that goes on to the index of hosts: one that had not started may have its name only now.
+    pub fn add_hosts(&mut self, run: &Run) {
+        let _ = self.synced(true, async |c| hosts::update(c, run).await);
     }
 
     /// Stores the current state of a run and its layers. Points never change.
@@ -305,7 +333,9 @@ impl Store {
                 }
             }
             Ok(tx.commit().await?)
-        })
+        })?;
+        self.index_hosts();
+        Ok(())
     }
 
     /// Reads a run with its trials in order. `id` is its id, a unique prefix of it, `last`,

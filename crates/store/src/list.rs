@@ -1,13 +1,13 @@
 //! Lists runs, and finds the run for a name.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use layermark_model::{RunStatus, Spec};
-use serde::Deserialize;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row, any::AnyArguments, query::Query};
 
 use crate::{
     database::Inner,
+    hosts::{self, Names},
     read::{json, whole},
 };
 
@@ -18,6 +18,8 @@ pub struct Filter {
     pub plan: Option<String>,
     /// A layer of theirs, matched by [`Spec::names`].
     pub layer: Option<Spec>,
+    /// A host of theirs: one of a fleet's, or the label of the machine.
+    pub host: Option<String>,
     /// Only runs started then or later, milliseconds since 1970 UTC.
     pub since_ms: Option<i64>,
     /// At most this many.
@@ -45,6 +47,8 @@ pub struct Summary {
     pub name: String,
     /// The user's name for the machine; absent if none was given.
     pub label: Option<String>,
+    /// Names of a fleet's hosts; empty if it is none.
+    pub hosts: Vec<String>,
     /// When it started, milliseconds since 1970 UTC.
     pub started_ms: i64,
     /// When it ended, milliseconds since 1970 UTC; absent while it is running or after a crash.
@@ -69,27 +73,71 @@ async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner>
     Ok(specs)
 }
 
-/// Selects runs, newest first. The arguments are plan, earliest start, limit, then the layers, if any.
-fn chosen(columns: &str, specs: usize) -> String {
-    let of_layer = if specs == 0 {
-        String::new()
-    } else {
-        let places: Vec<String> = (4..).take(specs).map(|n| format!("${n}")).collect();
-        let places = places.join(", ");
-        format!("AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN ({places}))")
-    };
+/// More conditions on runs, and the values that they bind after plan, earliest start and limit. Only numbers of
+/// placeholders are in the text.
+#[derive(Default)]
+struct Conditions {
+    text: String,
+    values: Vec<String>,
+}
+
+impl Conditions {
+    /// Placeholders of these values.
+    fn places(&mut self, values: impl IntoIterator<Item = String>) -> String {
+        let first = FIXED + self.values.len() + 1;
+        self.values.extend(values);
+        let last = FIXED + self.values.len();
+        let places: Vec<String> = (first..=last).map(|n| format!("${n}")).collect();
+        places.join(", ")
+    }
+
+    fn of_layers(&mut self, specs: Vec<String>) {
+        let places = self.places(specs);
+        let _ = write!(
+            self.text,
+            "AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN ({places})) "
+        );
+    }
+
+    /// Runs of a host: by the index of hosts, if it is there, and those that it lacks.
+    fn of_host(&mut self, host: &str, is_indexed: bool, lacked: Vec<String>) {
+        let mut any = Vec::new();
+        if is_indexed {
+            let place = self.places([host.to_owned()]);
+            any.push(format!(
+                "id IN (SELECT run_id FROM hosts WHERE host = {place})"
+            ));
+        }
+        if !lacked.is_empty() {
+            let places = self.places(lacked.into_iter().take(MOST_LACKED));
+            any.push(format!("id IN ({places})"));
+        }
+        let any = any.join(" OR ");
+        let any = if any.is_empty() { "1 = 0" } else { &any };
+        let _ = write!(self.text, "AND ({any}) ");
+    }
+}
+
+/// Number of values that every query of runs binds: plan, earliest start, limit.
+const FIXED: usize = 3;
+/// Most runs that are named one by one: `SQLite` binds 32,766 values.
+const MOST_LACKED: usize = 30_000;
+
+/// Selects runs, newest first.
+fn chosen(columns: &str, conditions: &Conditions) -> String {
+    let more = &conditions.text;
     format!(
-        "SELECT {columns} FROM runs WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {of_layer}
+        "SELECT {columns} FROM runs WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {more}
          ORDER BY started_ms DESC, id DESC LIMIT $3"
     )
 }
 
 /// The query for runs. It selects them first, so that it counts only their trials. All runs are numbered once:
 /// counting the older ones of each run took 6.5 s for 10,000 runs.
-fn listing(specs: usize) -> String {
+fn listing(conditions: &Conditions) -> String {
     let chosen = chosen(
         "id, name, started_ms, ended_ms, status, point_count, run",
-        specs,
+        conditions,
     );
     format!(
         "SELECT chosen.id AS id, name, started_ms, ended_ms, status, point_count, run, number,
@@ -102,8 +150,8 @@ fn listing(specs: usize) -> String {
 }
 
 /// The query for the layers of the same runs.
-fn layers_of(specs: usize) -> String {
-    let chosen = chosen("id", specs);
+fn layers_of(conditions: &Conditions) -> String {
+    let chosen = chosen("id", conditions);
     format!("SELECT run_id, name FROM layers WHERE run_id IN ({chosen}) ORDER BY run_id, idx")
 }
 
@@ -111,42 +159,52 @@ fn layers_of(specs: usize) -> String {
 fn bound<'q>(
     query: Query<'q, Any, AnyArguments>,
     filter: &'q Filter,
-    specs: &'q [String],
+    conditions: &'q Conditions,
 ) -> Query<'q, Any, AnyArguments> {
     let query = query
         .bind(filter.plan.as_deref().unwrap_or_default())
         .bind(filter.since_ms.unwrap_or(i64::MIN))
         .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
-    specs.iter().fold(query, Query::bind)
+    conditions.values.iter().fold(query, Query::bind)
 }
 
 pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
-    let specs = match &filter.layer {
-        Some(name) => named(c, name).await?,
-        None => Vec::new(),
-    };
-    if filter.layer.is_some() && specs.is_empty() {
-        return Ok(Vec::new());
+    let mut conditions = Conditions::default();
+    if let Some(name) = &filter.layer {
+        let specs = named(c, name).await?;
+        if specs.is_empty() {
+            return Ok(Vec::new());
+        }
+        conditions.of_layers(specs);
     }
-    // Only the numbers of placeholders are inserted into the text.
-    let query = |text: fn(usize) -> String| sqlx::query(AssertSqlSafe(text(specs.len())));
-    let rows = bound(query(listing), filter, &specs)
+    if let Some(host) = filter.host.as_deref().filter(|host| !host.is_empty()) {
+        let is_indexed = hosts::is_there(c).await;
+        let lacked = hosts::not_indexed(c, host, is_indexed).await?;
+        conditions.of_host(host, is_indexed, lacked);
+    }
+    let query = |text: fn(&Conditions) -> String| sqlx::query(AssertSqlSafe(text(&conditions)));
+    let rows = bound(query(listing), filter, &conditions)
         .fetch_all(&mut *c)
         .await?;
     let mut layers: HashMap<String, Vec<String>> = HashMap::new();
-    for row in bound(query(layers_of), filter, &specs).fetch_all(c).await? {
+    for row in bound(query(layers_of), filter, &conditions)
+        .fetch_all(c)
+        .await?
+    {
         let name = row.try_get("name")?;
         layers.entry(row.try_get("run_id")?).or_default().push(name);
     }
     let mut summaries = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: String = row.try_get("id")?;
+        let names = Names::read(row.try_get("run")?);
         summaries.push(Summary {
             layers: layers.remove(&id).unwrap_or_default(),
             id,
             number: whole(row, "number")?,
             name: row.try_get("name")?,
-            label: label(row.try_get("run")?),
+            label: names.label,
+            hosts: names.fleet,
             started_ms: row.try_get("started_ms")?,
             ended_ms: row.try_get("ended_ms")?,
             status: json(
@@ -158,20 +216,6 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
         });
     }
     Ok(summaries)
-}
-
-/// The label of the machine in a stored run, of which nothing else is read. A run that cannot be read is listed all the
-/// same.
-fn label(run: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct OfRun {
-        machine: OfMachine,
-    }
-    #[derive(Deserialize)]
-    struct OfMachine {
-        label: Option<String>,
-    }
-    serde_json::from_str::<OfRun>(run).ok()?.machine.label
 }
 
 /// A run by its position among all.
@@ -267,12 +311,20 @@ mod tests {
 
     /// The query plan of `SQLite`. With 20,000 runs, a query that reads every row takes seconds.
     fn plan(sql: &str) -> Vec<String> {
+        plan_with([], sql)
+    }
+
+    /// Likewise, with these tables beside those of the format.
+    fn plan_with(tables: impl IntoIterator<Item = &'static str>, sql: &str) -> Vec<String> {
         sqlx::any::install_default_drivers();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
         runtime.block_on(async {
             let mut store = memory(Path::new("s.db")).await.unwrap();
+            for table in tables {
+                sqlx::query(table).execute(&mut store).await.unwrap();
+            }
             let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
             let rows = sqlx::query(explained).fetch_all(&mut store).await.unwrap();
             rows.iter()
@@ -282,9 +334,38 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_a_host_are_found_by_indexes() {
+        let mut conditions = Conditions::default();
+        conditions.of_host("n1", true, vec!["01A".into(), "01B".into()]);
+        for text in [listing, layers_of] {
+            let steps = plan_with(hosts::TABLES, &text(&conditions));
+            let by = |what: &str| steps.iter().any(|step| step.contains(what));
+            assert!(by("SEARCH hosts USING COVERING INDEX"), "{steps:#?}");
+            // All runs are only numbered, by an index.
+            let scans = steps.iter().filter(|step| step.starts_with("SCAN runs"));
+            let mut reads = scans.filter(|step| !step.contains("COVERING INDEX"));
+            assert_eq!(reads.next(), None, "{steps:#?}");
+        }
+        let steps = plan_with(hosts::TABLES, hosts::MISSING);
+        let by = |what: &str| steps.iter().any(|step| step.contains(what));
+        assert!(
+            by("SEARCH hosts USING COVERING INDEX hosts_by_run"),
+            "{steps:#?}"
+        );
+        assert!(
+            by("SCAN runs USING COVERING INDEX runs_by_time"),
+            "{steps:#?}"
+        );
+    }
+
+    #[test]
     fn runs_of_a_layer_are_found_by_indexes() {
         for specs in [0, 3] {
-            let steps = plan(&listing(specs));
+            let mut conditions = Conditions::default();
+            if specs > 0 {
+                conditions.of_layers(vec!["fuse".into(); specs]);
+            }
+            let steps = plan(&listing(&conditions));
             let by = |what: &str| steps.iter().any(|step| step.contains(what));
             // By time, or by the run numbers from the index of layers.
             let found = if specs > 0 {
@@ -308,7 +389,7 @@ mod tests {
             };
             let other: Vec<_> = all.filter(|step| !known(step)).collect();
             assert!(other.is_empty(), "{steps:#?}");
-            let steps = plan(&layers_of(specs));
+            let steps = plan(&layers_of(&conditions));
             let found = "SEARCH layers USING INDEX sqlite_autoindex_layers_1 (run_id=?)";
             assert!(steps.iter().any(|step| step == found), "{steps:#?}");
         }

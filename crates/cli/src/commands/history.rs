@@ -35,6 +35,9 @@ pub struct HistoryArgs {
     /// Only runs with this layer, at either end of a path, with any variant and options unless some are named
     #[arg(long, value_name = "LAYER")]
     pub layer: Option<layermark_model::Spec>,
+    /// Only runs of this host: one of a fleet's, or the machine with this --label
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// Only runs started since this day or time: 2026-11-02, or how long ago: 7d, 36h, 2w
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub since: Option<i64>,
@@ -90,6 +93,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     let runs = store.list(Filter {
         plan: args.plan.clone(),
         layer: args.layer.clone(),
+        host: args.host.clone(),
         since_ms: args.since,
         limit,
     })?;
@@ -98,7 +102,8 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
         let trend = trend::of(&mut store, &runs, point, layer)?;
         return tell(&trend, page, args);
     }
-    let filtered = args.plan.is_some() || args.layer.is_some() || args.since.is_some();
+    let by_name = args.plan.is_some() || args.host.is_some();
+    let filtered = by_name || args.layer.is_some() || args.since.is_some();
     // An import has neither a plan nor layers of ours.
     let imports = if filtered {
         Vec::new()
@@ -215,7 +220,7 @@ fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {
         json!({ "asked": t.asked, "decided": t.decided(), "same": t.same, "slower": t.slower, "faster": t.faster })
     });
     json!({
-        "run": run.id, "number": run.number, "plan": run.name, "label": run.label, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
+        "run": run.id, "number": run.number, "plan": run.name, "label": run.label, "hosts": run.hosts, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
         "status": run.status, "layers": run.layers, "points": run.points, "trials": run.trials, "verdicts": verdicts,
         "headline": headline,
     })
@@ -343,6 +348,7 @@ mod tests {
                 number: 1,
                 name: "card".into(),
                 label: label.map(str::to_owned),
+                hosts: Vec::new(),
                 started_ms: 0,
                 ended_ms: None,
                 status: RunStatus::Done,

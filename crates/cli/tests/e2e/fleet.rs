@@ -9,7 +9,7 @@ use std::{
 
 use layermark_testkit::slurm::Slurm;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{self, Lm, Said, binary, is_root, skipped, wait_for};
 
@@ -89,7 +89,11 @@ fn each_host_of_a_check_makes_a_run_and_has_a_word() {
     let run = json["hosts"][1]["run"].as_str().expect("a run").to_owned();
     let report = said.then().args(["report", &run, "--json"]).run();
     assert_eq!(report.json()["machine"]["label"], "n2");
-    let history = report.then().args(["history", "--json"]).run().code(0);
+    let of_host = report.then().args(["history", "--host", "n2", "--json"]);
+    let of_host = of_host.run().code(0);
+    let runs = of_host.json()["runs"].as_array().expect("runs").clone();
+    assert_eq!((runs.len(), &runs[0]["run"]), (1, &json!(run)));
+    let history = of_host.then().args(["history", "--json"]).run().code(0);
     let all = history.json();
     let listed = all["runs"]
         .as_array()

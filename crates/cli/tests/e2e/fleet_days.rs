@@ -10,7 +10,7 @@ use std::{
 
 use layermark_testkit::postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     common::{self, Lm, Said, is_root, skipped, trials_stored, wait_for},
@@ -157,6 +157,12 @@ fn in_files_and_lists(report: Said, (id, fleet): (&str, &Value)) -> Said {
         .run()
         .code(0);
     assert_eq!(found.json()["runs"].as_array().map(Vec::len), Some(1));
+    let found = found.then().args(["history", "--host", "d", "--json"]);
+    let found = found.run().code(0);
+    assert_eq!(found.json()["runs"].as_array().map(Vec::len), Some(0));
+    let found = found.then().args(["history", "--host", "b", "--json"]);
+    let found = found.run().code(0);
+    assert_eq!(found.json()["runs"][0]["hosts"], json!(["a", "b", "c"]));
     found
 }
 

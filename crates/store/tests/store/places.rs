@@ -38,6 +38,26 @@ pub fn database() -> Option<Place> {
     Some(Place { at, _dir: None })
 }
 
+/// Changes a store behind its back, as another program.
+pub fn sql(at: &str, text: &'static str) {
+    use sqlx::{AnyConnection, Connection, Executor};
+    sqlx::any::install_default_drivers();
+    let url = if at.contains("://") {
+        at.to_owned()
+    } else {
+        format!("sqlite:{at}")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut connection = AnyConnection::connect(&url).await.unwrap();
+        connection.execute(text).await.unwrap();
+        connection.close().await.unwrap();
+    });
+}
+
 /// Makes two tests of each function that takes the address of a store.
 macro_rules! on_both {
     ($($test:ident),* $(,)?) => {

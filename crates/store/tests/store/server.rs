@@ -16,7 +16,7 @@ use std::{
 };
 
 use layermark_model::{RunStatus, TrialRecord};
-use layermark_store::{Store, StoreError};
+use layermark_store::{Filter, Store, StoreError};
 use layermark_testkit::{
     postgres::{PASSWORD, Server, USER},
     wait_for,
@@ -175,6 +175,25 @@ fn a_user_may_read_without_being_allowed_to_write() {
         matches!(e, StoreError::Denied { .. }) && e.hint().is_some(),
         "{e:?}"
     );
+    // The index of hosts is of the owner, who may have made it after these privileges.
+    server.sql(
+        &at,
+        "CREATE ROLE writer LOGIN PASSWORD 'w'; GRANT SELECT, INSERT, UPDATE ON runs, layers, trials, _sqlx_migrations TO writer",
+    );
+    let writer = at.replace(&format!("{USER}:{PASSWORD}"), "writer:w");
+    let mut write = Store::open(&writer).unwrap();
+    let mut other = run("01OTHER", 2);
+    other.machine.label = Some("n1".into());
+    write.begin(&other).unwrap();
+    write.trial("01OTHER", &record(0)).unwrap();
+    for at in [&at, &guest, &writer] {
+        let filter = Filter {
+            host: Some("n1".into()),
+            ..Filter::from(9)
+        };
+        let found = Store::open_read(at).unwrap().list(filter).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
     // In a new database only its owner may make tables.
     let empty = server
         .database()

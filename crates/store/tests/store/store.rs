@@ -2,9 +2,11 @@
 
 use crate::{
     made::{record, run},
-    places::on_both,
+    places::{on_both, sql},
 };
-use layermark_model::{Import, ImportedPoint, LayerStatus, Run, RunStatus, Trial, TrialRecord};
+use layermark_model::{
+    FleetHost, FleetOfRun, Import, ImportedPoint, LayerStatus, Run, RunStatus, Trial, TrialRecord,
+};
 use layermark_store::{Filter, Store, StoreError};
 
 on_both!(
@@ -12,6 +14,8 @@ on_both!(
     runs_are_found_by_id_by_its_beginning_and_as_the_last,
     runs_are_named_by_their_place_too,
     runs_are_listed_by_plan_layer_and_time,
+    runs_are_listed_by_host,
+    hosts_of_a_store_of_an_earlier_version_are_found_and_indexed,
     imports_are_kept_beside_the_runs,
     tallies_are_kept_by_rules_and_trials,
     a_trial_is_stored_once_and_only_for_a_run_that_is_there,
@@ -247,6 +251,107 @@ fn runs_are_listed_by_plan_layer_and_time(at: &str) {
             ..Filter::from(1)
         }),
         "C"
+    );
+}
+
+/// Runs of a machine with a label, of a fleet, of a machine without a label, and of one whose label no server stores.
+fn of_hosts(store: &mut Store) {
+    let host = |name: &str| FleetHost {
+        name: name.into(),
+        ..FleetHost::default()
+    };
+    let fleet = FleetOfRun {
+        hosts: vec![host("n1"), host("n2")],
+        ..FleetOfRun::default()
+    };
+    for (id, at, label, fleet) in [
+        ("01A", 10, Some("n1"), None),
+        ("01B", 20, Some("n1, n2"), Some(Box::new(fleet))),
+        ("01C", 30, None, None),
+        ("01D", 40, Some("n1\0"), None),
+    ] {
+        let mut run = run(id, at);
+        run.machine.label = label.map(str::to_owned);
+        run.fleet = fleet;
+        store.begin(&run).unwrap();
+    }
+}
+
+/// Ids of the runs of a host.
+fn of_host(store: &mut Store, host: &str) -> String {
+    let filter = Filter {
+        host: Some(host.to_owned()),
+        ..Filter::from(9)
+    };
+    let runs = store.list(filter).unwrap();
+    runs.iter().map(|r| r.id[2..].to_owned()).collect()
+}
+
+const FOUND: [(&str, &str); 5] = [
+    ("n1", "BA"),
+    ("n2", "B"),
+    ("n1, n2", ""),
+    ("n", ""),
+    ("", "DCBA"),
+];
+
+fn runs_are_listed_by_host(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    of_hosts(&mut store);
+    for (host, found) in FOUND {
+        assert_eq!(of_host(&mut store, host), found, "{host}");
+    }
+    let all = store.list(9).unwrap();
+    assert_eq!(all[2].hosts, ["n1", "n2"]);
+    let newest = Filter {
+        host: Some("n1".into()),
+        plan: Some("x".into()),
+        ..Filter::from(1)
+    };
+    assert_eq!(store.list(newest.clone()).unwrap()[0].id, "01B");
+    let other = Filter {
+        plan: Some("y".into()),
+        ..newest
+    };
+    assert!(store.list(other).unwrap().is_empty());
+    // A host that had not started has its name when the run goes on.
+    let mut run = store.load("01B").unwrap().0;
+    run.fleet.as_mut().unwrap().hosts[1].name = "n3".into();
+    store.update_with_layers(&run).unwrap();
+    store.add_hosts(&run);
+    assert_eq!(of_host(&mut store, "n3"), "B");
+}
+
+fn hosts_of_a_store_of_an_earlier_version_are_found_and_indexed(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    of_hosts(&mut store);
+    drop(store);
+    sql(at, "DROP TABLE hosts");
+    let mut read = Store::open_read(at).unwrap();
+    for (host, found) in FOUND {
+        assert_eq!(of_host(&mut read, host), found, "{host}");
+    }
+    drop(read);
+    // The next run adds all others: no run has to be read then.
+    let mut store = Store::open(at).unwrap();
+    store.begin(&run("01E", 5)).unwrap();
+    drop(store);
+    sql(at, "UPDATE runs SET run = '{}'");
+    let mut read = Store::open_read(at).unwrap();
+    for (host, found) in &FOUND[..4] {
+        assert_eq!(of_host(&mut read, host), *found, "{host}");
+    }
+    drop(read);
+    // An earlier version has added a run since.
+    sql(at, "DELETE FROM hosts WHERE run_id = '01B'");
+    sql(
+        at,
+        "UPDATE runs SET run = '{\"machine\":{\"label\":\"n2\"}}' WHERE id = '01B'",
+    );
+    let mut read = Store::open_read(at).unwrap();
+    assert_eq!(
+        [of_host(&mut read, "n1"), of_host(&mut read, "n2")],
+        ["A", "B"]
     );
 }
 

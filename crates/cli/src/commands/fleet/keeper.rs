@@ -53,7 +53,9 @@ impl<'a> Keeper<'a> {
             self.flags = flags_again(&run.dir, fleet, &self.store.option());
         }
         if self.goes_on {
-            self.store.update_with_layers(run)
+            self.store.update_with_layers(run)?;
+            self.store.add_hosts(run);
+            Ok(())
         } else {
             self.store.begin(run)
         }

@@ -24,6 +24,8 @@ use crate::{
 /// Default of `limit`: for the list of runs, and for a trend.
 const LISTED: usize = 50;
 const OF_A_TREND: usize = 100;
+/// Hosts of a fleet that a line of the list names.
+const LINKED: usize = 4;
 
 impl Site {
     /// The history page: the runs of the store.
@@ -42,7 +44,7 @@ impl Site {
                     div.scroll tabindex="0" role="region" aria-label="Runs" { (table(&runs)) }
                     p.ask { button { "Compare old with new" } }
                 }
-                @if runs.len() == limit { p { a href={ "/?limit=" (limit * 4) } { "Older runs" } } }
+                @if runs.len() == limit { p { a href=(older(query, limit * 4)) { "Older runs" } } }
                 h2 { "Over many runs" }
                 (trend_form(("", ""), runs.iter().map(|(run, _)| run), &points(&mut store, runs.first().map(|(run, _)| run))))
             }
@@ -136,9 +138,17 @@ impl Site {
 fn filter(query: &Query, limit: usize) -> Filter {
     Filter {
         plan: query.get("plan").map(str::to_owned),
+        host: query.get("host").map(str::to_owned),
         limit: query.positive("limit").unwrap_or(limit),
         ..Filter::default()
     }
+}
+
+/// The address of a longer list of the same runs.
+fn older(query: &Query, limit: usize) -> String {
+    let chosen = ["plan", "host"].into_iter();
+    let chosen = chosen.filter_map(|key| Some(format!("&{key}={}", escaped(query.get(key)?))));
+    format!("/?limit={limit}") + &chosen.collect::<String>()
 }
 
 /// The run that the newest one can be compared with: the next older one of the same plan and layers.
@@ -169,7 +179,7 @@ fn line(run: &Summary, tally: Option<&Tally>, chosen: [bool; 2]) -> Markup {
             td { input type="radio" name="old" value=(id) required checked[old] aria-label={ (name) " as the old one" }; }
             td { input type="radio" name="new" value=(id) required checked[new] aria-label={ (name) " as the new one" }; }
             td.num { (run.number) }
-            th scope="row" { a href={ "/run/" (id) } { code { (id) } } @if let Some(label) = &run.label { br; small { (label) } } }
+            th scope="row" { a href={ "/run/" (id) } { code { (id) } } (machine(run)) }
             td { (history::time(run.started_ms)) }
             td { a href={ "/?plan=" (escaped(&run.name)) } { (run.name) } }
             td { (history::status(run.status)) }
@@ -178,6 +188,24 @@ fn line(run: &Summary, tally: Option<&Tally>, chosen: [bool; 2]) -> Markup {
                 @if let Some(headline) = tally.and_then(|t| t.headline.as_ref()) { br; small { (headline) } }
             }
             td { @for layer in &run.layers { code { (layer) } " " } }
+        }
+    }
+}
+
+/// The label of the machine, which leads to the runs of this host; that of a fleet to those of each of its hosts.
+fn machine(run: &Summary) -> Markup {
+    let Some(label) = &run.label else {
+        return html! {};
+    };
+    let hosts = match run.hosts.as_slice() {
+        [] => std::slice::from_ref(label),
+        hosts => &hosts[..hosts.len().min(LINKED)],
+    };
+    html! {
+        br;
+        small {
+            @for (n, host) in hosts.iter().enumerate() { @if n > 0 { ", " } a href={ "/?host=" (escaped(host)) } { (host) } }
+            @if run.hosts.len() > LINKED { " and " (run.hosts.len() - LINKED) " more" }
         }
     }
 }
@@ -229,6 +257,7 @@ mod tests {
             number: 1,
             name: name.into(),
             label: None,
+            hosts: Vec::new(),
             started_ms: 0,
             ended_ms: None,
             status: RunStatus::Done,
@@ -261,6 +290,19 @@ mod tests {
         named.label = Some("build <7>".into());
         let shown = table(&[(named, tally), run("file", &["native"])]).into_string();
         assert_eq!(shown.matches("<small>").count(), 1, "{shown}");
-        assert!(shown.contains("<small>build &lt;7&gt;</small>"), "{shown}");
+        let link = r#"<small><a href="/?host=build+%3C7%3E">build &lt;7&gt;</a></small>"#;
+        assert!(shown.contains(link), "{shown}");
+    }
+
+    #[test]
+    fn hosts_of_a_fleet_lead_to_their_runs() {
+        let (mut fleet, _) = run("share-storm", &["native"]);
+        fleet.label = Some("n1, n2, n3, n4 and 2 more".into());
+        fleet.hosts = (1..=6).map(|n| format!("n{n}")).collect();
+        let shown = machine(&fleet).into_string();
+        assert_eq!(shown.matches("href=\"/?host=n").count(), 4, "{shown}");
+        assert!(shown.ends_with("n4</a> and 2 more</small>"), "{shown}");
+        let query = Query::of(Some("plan=card&host=a%26b"));
+        assert_eq!(older(&query, 200), "/?limit=200&plan=card&host=a%26b");
     }
 }
