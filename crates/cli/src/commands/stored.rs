@@ -1,8 +1,8 @@
 //! Opens the store, and reads runs from it.
 
-use std::{io, path::Path};
+use std::{env, io, path::Path, time::Duration};
 
-use layermark_model::{Run, StoreOption, TrialRecord};
+use layermark_model::{Run, StoreOption, TrialRecord, parse_duration};
 use layermark_probe::workloads;
 use layermark_report::Report;
 use layermark_store::{Archive, Store, StoreError, is_archive};
@@ -12,15 +12,22 @@ use crate::{
     say::say,
 };
 
+/// Environment variable: how long a run waits for a store on a server that is gone.
+const PATIENCE: &str = "LAYERMARK_STORE_PATIENCE";
+
 /// Opens the store in `--store`, or the user's default one.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
-    let store = match path {
+    let patience = patience()?;
+    let mut store = match path {
         Some(path) => {
             has_directory(path)?;
             Store::open(path)?
         }
         None => Store::open_default()?,
     };
+    if let Some(patience) = patience {
+        store.set_patience(patience);
+    }
     if store.narrowed() {
         let path = store.path().display();
         say(format!(
@@ -28,6 +35,19 @@ pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
         ));
     }
     Ok(store)
+}
+
+/// The time in [`PATIENCE`].
+fn patience() -> Result<Option<Duration>, Failure> {
+    let Some(text) = env::var_os(PATIENCE).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    let patience = parse_duration(&text).map_err(|e| {
+        let hint = format!("a time such as {PATIENCE}=10m; without it, a minute");
+        Failure::usage(format!("{PATIENCE}={text}: {e}")).hint(hint)
+    });
+    patience.map(Some)
 }
 
 /// Refuses a file in a directory that is not there: a word that was typed wrong would make one. The

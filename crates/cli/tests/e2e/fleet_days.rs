@@ -109,9 +109,9 @@ fn a_run_is_in_the_store_as_other_runs_are() {
     assert!(of("a") > 0 && of("b") > 0 && of("c") > 0);
     let said = in_files_and_lists(report, (&id, &fleet));
     let said = not_for_one_machine(said, &id);
-    // The same once more, then both are compared.
+    // The same once more, shorter, then both are compared.
     let dir = said.dir.path().to_owned();
-    let second = storm(Lm::with(&dir), HERE, "6")
+    let second = storm(Lm::with(&dir), HERE, "2")
         .args(["--hosts", "a,b,c"])
         .run()
         .code(0);
@@ -532,7 +532,7 @@ fn a_database_that_is_gone_for_a_while_loses_nothing() {
     said.fails(2, &["has other work", &hint]);
 }
 
-/// The store waits for its server for a minute, and so does the end of the check.
+/// The store waits for its server, and so does the end of the check: for a minute if the user says nothing else.
 #[test]
 fn hosts_of_a_check_have_their_words_when_the_database_is_gone() {
     let Some(server) = Server::start() else {
@@ -543,6 +543,7 @@ fn hosts_of_a_check_have_their_words_when_the_database_is_gone() {
     let dir = lm.work().to_str().expect("UTF-8").to_owned();
     let lm = lm.args(["fleet", "check", "--launcher", HERE, "--hosts", "a,b,c"]);
     let lm = lm.args(["--dir", &dir, "--store", &url, "--json"]);
+    let lm = lm.env("LAYERMARK_STORE_PATIENCE", "3s");
     let (child, home) = lm.args(["--point", "open and stat"]).start();
     wait_for("some trials", || {
         let tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'trials'";

@@ -223,7 +223,8 @@ fn a_run_without_its_server_ends_with_what_it_had() {
     let Some(server) = server() else { return };
     let store = server.database();
     let slow = ["mock:take=100ms", "mock:ns=1500,take=100ms"];
-    let (child, home) = Lm::new().measure(&slow).args(["--store", &store]).start();
+    let lm = Lm::new().measure(&slow).args(["--store", &store]);
+    let (child, home) = lm.env("LAYERMARK_STORE_PATIENCE", "3s").start();
     common::wait_for("a trial", || {
         let trials = runs(&store).first().and_then(|run| run["trials"].as_u64());
         trials.filter(|n| *n > 1)
@@ -243,4 +244,15 @@ fn a_run_without_its_server_ends_with_what_it_had() {
     let said = safe(said.then().args(resume).run()).code(4);
     no_file_tells(said.dir.path());
     assert!(runs(&store)[0]["trials"].as_u64() > kept);
+}
+
+#[test]
+fn how_long_a_lost_server_is_waited_for_is_a_time() {
+    let lm = Lm::new().measure(&["mock"]);
+    let said = lm.env("LAYERMARK_STORE_PATIENCE", "soon").run();
+    let words = [
+        "LAYERMARK_STORE_PATIENCE=soon",
+        "LAYERMARK_STORE_PATIENCE=10m",
+    ];
+    said.fails(2, &words);
 }

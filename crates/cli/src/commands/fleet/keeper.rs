@@ -13,9 +13,7 @@ use shell_words::quote;
 
 use crate::{failure::Failure, say::say};
 
-/// How long the end of a run waits for a store that takes nothing.
-const LAST_WAIT: Duration = Duration::from_mins(1);
-/// Time between two attempts then.
+/// Time between two attempts at the end of a run.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Most trials of one commit.
 const AT_ONCE: usize = 1000;
@@ -74,18 +72,18 @@ impl<'a> Keeper<'a> {
         self.store_or_warn();
     }
 
-    /// Stores what is left. Waits a while for a store that takes nothing.
+    /// Stores what is left. Waits for a store that takes nothing for as long as that waits for its server.
     ///
     /// # Errors
     ///
     /// If it takes nothing for so long.
     pub fn end(&mut self, stop: &Stop) -> Result<(), Failure> {
-        let begun = Instant::now();
+        let (begun, wait) = (Instant::now(), self.store.patience());
         loop {
             let Err(e) = self.all() else {
                 return Ok(());
             };
-            if begun.elapsed() >= LAST_WAIT || stop.at_once() {
+            if begun.elapsed() >= wait || stop.at_once() {
                 let lost = self.unstored();
                 let hint = e.hint_to_go_on(&format!("layermark fleet run {} --resume", self.flags));
                 let failure = Failure::from(e);
