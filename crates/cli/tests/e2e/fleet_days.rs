@@ -299,6 +299,35 @@ fn a_full_disk_of_one_host_is_a_result() {
     assert!(two >= 4, "{json:#}");
 }
 
+/// The share has room by its size, and none for names: nothing is known of it, and the hosts are not alike.
+#[test]
+fn a_share_on_which_no_host_can_make_files_is_named() {
+    let before = "mkdir -p $W/share; mount -t tmpfs -o size=64m,nr_inodes=40 none $W/share";
+    let lm = Lm::new();
+    let (dir, share) = (lm.work(), lm.work().join("share"));
+    let lm = lm.args(["fleet", "check", "--launcher", HERE, "--hosts", "a,b,c"]);
+    let lm = lm.args(["--dir", dir.to_str().expect("UTF-8")]);
+    let lm = lm.args(["--share", share.to_str().expect("UTF-8"), "--json"]);
+    let lm = lm.args(["--point", "create", "--budget", "1s"]);
+    let Some(lm) = lm.around(before, "") else {
+        return;
+    };
+    let said = lm.run();
+    let json = said.json();
+    let words = json["hosts"].as_array().expect("hosts").iter();
+    let words: Vec<&str> = words.filter_map(|h| h["word"].as_str()).collect();
+    let known = |word: &&str| ["odd", "cannot-tell"].contains(word);
+    assert!(words.len() == 3 && words.iter().all(known), "{json:#}");
+    let nothing = json["nothing"][0].as_str().expect("text");
+    let says = [
+        "nothing could be measured on any host at create",
+        "No space left",
+    ];
+    assert!(says.iter().all(|says| nothing.contains(says)), "{nothing}");
+    let answer = json["answer"].as_str().expect("text");
+    assert!(answer.contains("on any host at 1 result"), "{answer}");
+}
+
 /// Shell text: after some rounds, takes all the space there is on the disk of `b`, and what is freed there.
 const FILL_LATER: &str = "(exec </dev/null >/dev/null 2>&1; until [ -e $W/stop ] || $L history --json | grep -q '\"trials\": *[1-9][0-9]'; do sleep 0.1; done; \
     until cat /dev/zero >>$W/b/filler; [ -e $W/stop ]; do sleep 0.05; done) & filler=$!;";

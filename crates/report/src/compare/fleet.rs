@@ -1,6 +1,6 @@
 //! A fleet: each host against the others, and the share under more and more of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use layermark_model::{FleetRun, LostHost};
 
@@ -12,7 +12,7 @@ use crate::{
     },
     plain,
     statements::{
-        fleet::{CheckAnswer, CurveSays, FleetAnswer, HostPart, HostSays, HostsUnlike},
+        fleet::{CheckAnswer, CurveSays, FleetAnswer, HostPart, HostSays, HostsUnlike, NothingAt},
         odd::OddAt,
     },
     types::{
@@ -41,7 +41,9 @@ impl FleetCheck {
         let runs: Vec<(&str, &Report)> = runs.chain(baseline).collect();
         let compared = ManyRuns::of(&runs, delta);
         let names = Names::of(compared.as_ref().and_then(|c| c.baseline.as_deref()));
-        let all = results(hosts);
+        let asked = asked(hosts);
+        let all = asked.len();
+        let nothing: Vec<NothingAt> = asked.into_values().flatten().collect();
         let says: Vec<HostSays> = hosts
             .iter()
             .map(|host| match host.lost {
@@ -60,6 +62,7 @@ impl FleetCheck {
             lost: with(HostWord::Lost).collect(),
             like: with(HostWord::Like).count(),
             compared: compared.is_some(),
+            nothing: nothing.len(),
         };
         let rows = hosts.iter().zip(&says).map(|(host, says)| CheckedHost {
             name: host.name.to_owned(),
@@ -80,21 +83,33 @@ impl FleetCheck {
             generated_by: build::generated_by(),
             answer,
             hosts: rows,
+            nothing: nothing.iter().map(|at| at.words(&names).into()).collect(),
             unlike: unlike.into_iter().collect(),
             compared,
         })
     }
 }
 
-/// How many results the hosts have together. A host whose share was not set up has fewer.
-fn results(hosts: &[HostOfCheck<'_>]) -> usize {
+/// The results that the hosts were asked for, by layer and point. Those that no host has, such as all of a share that is
+/// full, have what is said of them. A host whose share was not set up has fewer.
+fn asked<'a>(hosts: &[HostOfCheck<'a>]) -> BTreeMap<(&'a str, &'a str), Option<NothingAt<'a>>> {
     let reports = hosts.iter().filter(|h| h.lost.is_none());
     let rows = reports.filter_map(|h| h.report).flat_map(|r| &r.results);
-    let known = rows.filter(|row| row.op_us.is_some());
-    let known: BTreeSet<(&str, &str)> = known
-        .map(|row| (row.layer.as_str(), row.label.as_str()))
-        .collect();
-    known.len()
+    let mut all = BTreeMap::new();
+    for row in rows {
+        let nothing = NothingAt {
+            layer: &row.layer,
+            point: &row.label,
+            error: row.error.as_deref(),
+        };
+        let of = all
+            .entry((row.layer.as_str(), row.label.as_str()))
+            .or_insert(Some(nothing));
+        if row.op_us.is_some() {
+            *of = None;
+        }
+    }
+    all
 }
 
 fn says<'a>(compared: Option<&'a ManyRuns>, host: &str, results: usize) -> HostSays<'a> {

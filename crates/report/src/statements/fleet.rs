@@ -40,6 +40,19 @@ pub struct CheckAnswer<'a> {
     pub like: usize,
     /// Whether there were enough to be compared.
     pub compared: bool,
+    /// Results that no host has.
+    pub nothing: usize,
+}
+
+/// A result that no host of a check has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NothingAt<'a> {
+    /// Name of the layer.
+    pub layer: &'a str,
+    /// Label of the point.
+    pub point: &'a str,
+    /// Why the trials of one of the hosts failed, if any was made.
+    pub error: Option<&'a str>,
 }
 
 /// The answer of a fleet's run.

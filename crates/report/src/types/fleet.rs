@@ -17,6 +17,9 @@ pub struct FleetCheck {
     pub answer: String,
     /// All hosts that were asked for.
     pub hosts: Vec<CheckedHost>,
+    /// Where nothing could be measured on any host, and why, in sentences without a full stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nothing: Vec<String>,
     /// How the mounts of the share are unlike, in sentences without a full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<String>,

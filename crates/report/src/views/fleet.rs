@@ -26,7 +26,11 @@ pub fn check(of: &FleetCheck) -> Section {
         name: "fleet-check".into(),
         title: heading(&of.answer).into(),
         tables,
-        remarks: lines.chain(unlike).chain(of.unlike.clone()).collect(),
+        remarks: lines
+            .chain(of.nothing.clone())
+            .chain(unlike)
+            .chain(of.unlike.clone())
+            .collect(),
         ..Section::default()
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     number::{self, amount, count, list, percent},
     statements::fleet::{
         CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
+        NothingAt,
     },
     types::{Estimate, FleetHostRow, FleetPoint, FleetStep},
     words::{
@@ -105,6 +106,11 @@ impl Words for CheckAnswer<'_> {
             text!("; {} {were} lost", coded(&self.lost))
         });
         let lost = lost.unwrap_or_default();
+        let nothing = (self.nothing > 0).then(|| {
+            let results = count(self.nothing, "result");
+            text!("; nothing could be measured on any host at {results}")
+        });
+        let lost = text!("{}{lost}", nothing.unwrap_or_default());
         if !self.compared {
             return text!("no answer: fewer than three hosts can be compared{lost}");
         }
@@ -118,6 +124,19 @@ impl Words for CheckAnswer<'_> {
             [one] => text!("{} of {of} is the odd one{lost}", Text::code(one)),
             odd => text!("{} of {of} are odd: {}{lost}", odd.len(), coded(odd)),
         }
+    }
+}
+
+impl Words for NothingAt<'_> {
+    fn words(&self, names: &Names) -> Text {
+        let place = if self.layer == names.baseline {
+            names.natively()
+        } else {
+            text!("in {}", Text::code(self.layer))
+        };
+        let why = self.error.map(|e| text!(": {e}")).unwrap_or_default();
+        let point = self.point;
+        text!("nothing could be measured on any host at {point} {place}{why}")
     }
 }
 
@@ -354,6 +373,7 @@ pub(super) mod tests {
             lost: Vec::new(),
             like: 2,
             compared: true,
+            nothing: 0,
         };
         assert_eq!(said(&answer), "`n2` of 3 hosts is the odd one");
         let alike = CheckAnswer {
@@ -362,6 +382,17 @@ pub(super) mod tests {
             ..answer.clone()
         };
         assert_eq!(said(&alike), "all 3 hosts are alike");
+        let nothing = CheckAnswer {
+            odd: Vec::new(),
+            like: 0,
+            nothing: 2,
+            ..answer.clone()
+        };
+        assert_eq!(
+            said(&nothing),
+            "none of 3 hosts is known to be odd; like the others at every result: 0; \
+             nothing could be measured on any host at 2 results"
+        );
         let lost = CheckAnswer {
             odd: Vec::new(),
             lost: vec!["n1"],

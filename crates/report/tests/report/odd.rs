@@ -392,24 +392,26 @@ fn the_json_keeps_to_its_schema() {
     assert!(!jsonschema::is_valid(&schema, &serde_json::json!({})));
 }
 
+fn check(runs: &[Report; 3]) -> FleetCheck {
+    let names = ["n1", "n2", "n3"].into_iter().zip(runs);
+    let hosts: Vec<HostOfCheck> = names
+        .map(|(name, report)| HostOfCheck {
+            name,
+            lost: None,
+            report: Some(report),
+        })
+        .collect();
+    FleetCheck::of(&hosts, None, 0.05)
+}
+
+fn words(found: &FleetCheck) -> Vec<HostWord> {
+    found.hosts.iter().map(|host| host.word).collect()
+}
+
 /// Two of three hosts had the share, and the third one was called like the others.
 #[test]
 fn a_host_without_results_that_others_have_is_not_like_them() {
     let mut runs = [run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)];
-    let check = |runs: &[Report; 3]| {
-        let names = ["n1", "n2", "n3"].into_iter().zip(runs);
-        let hosts: Vec<HostOfCheck> = names
-            .map(|(name, report)| HostOfCheck {
-                name,
-                lost: None,
-                report: Some(report),
-            })
-            .collect();
-        FleetCheck::of(&hosts, None, 0.05)
-    };
-    let words = |found: &FleetCheck| -> Vec<HostWord> {
-        found.hosts.iter().map(|host| host.word).collect()
-    };
     let alike = check(&runs);
     assert_eq!(words(&alike), [HostWord::Like; 3], "{:?}", alike.hosts);
     runs[2].results.retain(|row| row.layer != "fuse");
@@ -429,4 +431,37 @@ fn a_host_without_results_that_others_have_is_not_like_them() {
         "{}",
         found.answer
     );
+}
+
+/// All hosts were called alike, because only their own disks had results.
+#[test]
+fn hosts_whose_share_is_full_are_not_alike() {
+    let mut runs = [run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)];
+    for run in &mut runs {
+        for row in run.results.iter_mut().filter(|row| row.layer == "fuse") {
+            (row.op_us, row.ratio, row.trials) = (None, None, 0);
+            row.error = Some("No space left on device".into());
+        }
+    }
+    let found = check(&runs);
+    assert_eq!(words(&found), [HostWord::CannotTell; 3], "{found:#?}");
+    assert!(!found.failed());
+    let says = "nothing could be measured on any host at 2 results";
+    assert!(found.answer.ends_with(says), "{}", found.answer);
+    assert_eq!(found.nothing.len(), 2, "{found:#?}");
+    for text in &found.nothing {
+        let says = text.starts_with("nothing could be measured on any host at ");
+        assert!(
+            says && text.ends_with(" in `fuse`: No space left on device"),
+            "{text}"
+        );
+    }
+    let mut page = Vec::new();
+    let style = Style {
+        width: 200,
+        ..Style::default()
+    };
+    render::print_fleet_check(&found, style, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("No space left on device"), "{page}");
 }

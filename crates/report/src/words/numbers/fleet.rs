@@ -8,6 +8,7 @@ use crate::{
     statements::{
         fleet::{
             CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
+            NothingAt,
         },
         odd::OddAt,
     },
@@ -56,10 +57,19 @@ fn hosts_of_a_check() {
                 lost: vec!["n3"],
                 like: d.count(),
                 compared: d.n() % 4 > 0,
+                nothing: d.count(),
                 odd,
             };
             let named = answer.odd.len() as f64;
             check(&answer.words(&NAMES), &answer, &[named]);
+        }
+        for error in [None, Some("No space left on device")] {
+            let nothing = NothingAt {
+                layer: "fuse",
+                point: "small read",
+                error,
+            };
+            check(&nothing.words(&NAMES), &nothing, &[]);
         }
     });
     let until = [
