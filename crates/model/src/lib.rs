@@ -68,7 +68,10 @@ pub use plain::plain;
 pub use plan::{
     MOST_TEXT, Plan, PlanCuts, PlanError, PlanSequences, Profile, Settings, StudyId, is_like_fio,
 };
-pub use point::{CPUS, Environment, ONE_PACKAGE, Param, ParamKind, Point, PointError, WrongParam};
+pub use point::{
+    CPUS, Environment, ONE_DIRECTORY, ONE_PACKAGE, Param, ParamKind, Point, PointError, TOGETHER,
+    WrongParam,
+};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};

@@ -14,6 +14,12 @@ pub const CPUS: &str = "cpus";
 /// The parameter of every workload by which all hosts of a fleet use the same packaged files. Only plans have it.
 pub const ONE_PACKAGE: &str = "one_package";
 
+/// Parameter of a point at which all hosts of a fleet make their files in one directory.
+pub const ONE_DIRECTORY: &str = "one_directory";
+
+/// That directory, in the directory of a layer.
+pub const TOGETHER: &str = "together";
+
 /// One setting of a workload's parameters: what a trial does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {

@@ -1,6 +1,6 @@
 //! `one_package = true`: hosts of a fleet that use the same packaged files, and what goes wrong with one of them.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::Value;
 
@@ -28,6 +28,15 @@ package = true
 one_package = true
 "#;
 
+/// mdtest's shared directory: names that all hosts make, and remove, in one directory of the share.
+const TOGETHER: &str = "name = 'together'
+[[work]]
+workload = 'meta'
+op = ['create', 'unlink']
+files = 50
+one_directory = true
+";
+
 fn turns<'a>(json: &'a Value, place: &'a str) -> impl Iterator<Item = &'a Value> {
     let rounds = json["run"]["rounds"].as_array().expect("rounds").iter();
     let of = rounds.filter(move |r| r["place"] == place);
@@ -37,6 +46,38 @@ fn turns<'a>(json: &'a Value, place: &'a str) -> impl Iterator<Item = &'a Value>
 fn lost(json: &Value) -> Vec<bool> {
     let hosts = json["hosts"].as_array().expect("hosts").iter();
     hosts.map(|h| h["lost"] == true).collect()
+}
+
+#[test]
+fn hosts_make_and_remove_names_in_one_directory() {
+    if !is_root() {
+        return skipped("only root mounts everywhere");
+    }
+    let lm = storm(Lm::new(), HERE, "6").args(["--hosts", "a,b"]);
+    let share = lm.work().join("share");
+    let (child, home) = lm.file("plan.toml", TOGETHER).start();
+    // Each pass of a host has names that begin alike: `hHEX-f7`.
+    let hosts = || {
+        let dirs = fs::read_dir(&share).into_iter().flatten().flatten();
+        let of = |dir: fs::DirEntry| fs::read_dir(dir.path().join("together/d0")).ok();
+        let names = dirs.filter_map(of).flatten().flatten();
+        let begin = |e: fs::DirEntry| {
+            let name = e.file_name().to_string_lossy().into_owned();
+            name.split('-').next().map(str::to_owned)
+        };
+        names.filter_map(begin).collect::<BTreeSet<String>>()
+    };
+    wait_for("names of two hosts", || (hosts().len() >= 2).then_some(()));
+    let said = Said::from(common::output(child), home).code(0);
+    let json = said.json();
+    assert_eq!(lost(&json), [false, false], "{:#}", json["hosts"]);
+    let done = |t: &Value| t["error"].is_null() && t["ops"].as_u64() > Some(0);
+    assert!(turns(&json, "share").all(done), "{json:#}");
+    // Alone and both, in six blocks at two points.
+    assert_eq!(turns(&json, "share").count(), 6 * 2 * 3);
+    let label = json["points"][0]["label"].as_str().expect("text");
+    assert!(label.contains("one directory of all hosts"), "{label}");
+    nothing_left(&share);
 }
 
 /// The first one makes the package, in a directory that only it has.

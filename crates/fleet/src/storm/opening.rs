@@ -1,7 +1,7 @@
 //! Layers of a storm: the own directory of each host, the share, and the share with the packaged files of all hosts.
 
 use layermark_lab::other_machine;
-use layermark_model::{Facts, FleetPlace, Machine, ONE_PACKAGE, Point};
+use layermark_model::{Facts, FleetPlace, Machine, ONE_DIRECTORY, ONE_PACKAGE, Point};
 
 use super::{GOING_ON, OnStorm, Storm, StormEvent};
 use crate::{
@@ -210,9 +210,9 @@ fn spread(nth: usize, of: usize) -> usize {
     (place as usize).min(of.saturating_sub(1))
 }
 
-/// Whether all hosts use the same packaged files at a point.
+/// Whether all hosts use the same packaged files at a point, or make theirs in the same directory.
 pub(super) fn has_one_package(point: &Point) -> bool {
-    point.flag(ONE_PACKAGE)
+    point.flag(ONE_PACKAGE) || point.flag(ONE_DIRECTORY)
 }
 
 /// Type and options of the mount of a share, in words.

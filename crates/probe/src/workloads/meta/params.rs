@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{PointError, Quantity, format_size, parse_duration};
+use layermark_model::{ONE_DIRECTORY, PointError, Quantity, format_size, parse_duration};
 use serde::{Deserialize, Serialize};
 
 pub use crate::param::Cache;
@@ -115,6 +115,9 @@ pub struct MetaParams {
     /// Absent where it is the default, for the same reason.
     #[serde(default = "per_directory", skip_serializing_if = "is_per_directory")]
     pub per_directory: u64,
+    /// Absent where it is not set, for the same reason.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_directory: bool,
 }
 
 /// Files in one directory.
@@ -226,6 +229,10 @@ impl Params for MetaParams {
                 let other = !is_per_directory(&p.per_directory);
                 other.then(|| format!("{} in a directory", p.per_directory))
             }),
+        Row::switch(ONE_DIRECTORY, "false")
+            .only("create, small-write, set-attr or unlink", |p| !p.op.packaged())
+            .help("all hosts of a fleet make their files in one directory on the share, each under names of its own")
+            .says(|p| p.one_directory.then(|| "one directory of all hosts".into())),
     ];
 
     /// New files of `create` are empty.

@@ -3,13 +3,14 @@
 use std::{
     ffi::{CString, OsStr},
     fs::{self, File},
+    io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
-use layermark_model::{Pattern, Trial};
+use layermark_model::{Pattern, TOGETHER, Trial, random_name};
 use rustix::fs::{Mode, OFlags};
 
 use super::{
@@ -59,9 +60,26 @@ pub struct MetaWork {
     /// The layer's directory.
     dir: PathBuf,
     /// For a point that writes: a different directory for each pass.
-    work: Option<WorkDir>,
+    work: Option<PassDir>,
     /// Of a packaged file that is changed: other names of all, owner and group, permissions.
     first: FirstState,
+}
+
+/// Where a pass makes its files.
+enum PassDir {
+    /// A directory of its own.
+    Own(WorkDir),
+    /// The one in which all hosts make files, under names that begin so.
+    Together(PathBuf, String),
+}
+
+impl PassDir {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(work) => work.path(),
+            Self::Together(path, _) => path,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -200,21 +218,22 @@ impl MetaWork {
     /// written back has no blocks to free and is much cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
         self.leave();
-        let work = if self.p.op.on_written() {
-            let work = self.empty()?;
-            let data = vec![0x5a; self.p.file_size as usize];
-            for i in 0..self.p.files {
-                let path = work.path().join(name(&self.p, i));
-                let made = fs::write(&path, &data);
-                made.map_err(|e| ProbeError::io("make", &path, &e))?;
-            }
-            work
+        let work = if self.p.one_directory {
+            self.together()?
+        } else if self.p.op.on_written() {
+            PassDir::Own(self.empty()?)
         } else {
-            self.quickest()?
+            PassDir::Own(self.quickest()?)
         };
         let root = self.work.insert(work).path().to_owned();
         self.name_files(&root)?;
         if self.p.op.on_written() {
+            let data = vec![0x5a; self.p.file_size as usize];
+            for i in 0..self.p.files {
+                let path = root.join(self.name(i));
+                let made = fs::write(&path, &data);
+                made.map_err(|e| ProbeError::io("make", &path, &e))?;
+            }
             // Not file by file, because a layer may ignore that, and files that are not on the disk
             // are much cheaper to remove.
             self.sync_all()?;
@@ -225,14 +244,39 @@ impl MetaWork {
     /// A new directory with the subdirectories of a pass.
     fn empty(&self) -> Result<WorkDir, ProbeError> {
         let work = WorkDir::new(&self.dir)?;
-        for at in self.directories(&work) {
+        for at in self.directories(work.path()) {
             fs::create_dir(&at).map_err(|e| ProbeError::io("make", &at, &e))?;
         }
         Ok(work)
     }
 
-    fn directories(&self, work: &WorkDir) -> impl Iterator<Item = PathBuf> {
-        let root = work.path().to_owned();
+    /// The directory of all hosts with the subdirectories of a pass, which another host may have made.
+    fn together(&self) -> Result<PassDir, ProbeError> {
+        let root = self.dir.join(TOGETHER);
+        for at in std::iter::once(root.clone()).chain(self.directories(&root)) {
+            match fs::create_dir(&at) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(ProbeError::io("make", &at, &e));
+                }
+                _ => {}
+            }
+        }
+        Ok(PassDir::Together(root, random_name("h")))
+    }
+
+    /// Path of file `i` below the root of the pass or of its packaged files.
+    fn name(&self, i: u64) -> PathBuf {
+        let path = PathBuf::from(name(&self.p, i));
+        match (&self.work, path.file_name()) {
+            (Some(PassDir::Together(_, prefix)), Some(file)) => {
+                path.with_file_name(format!("{prefix}-{}", file.to_string_lossy()))
+            }
+            _ => path,
+        }
+    }
+
+    fn directories(&self, root: &Path) -> impl Iterator<Item = PathBuf> {
+        let root = root.to_owned();
         (0..self.p.files.div_ceil(self.p.per_directory)).map(move |d| root.join(format!("d{d}")))
     }
 
@@ -256,7 +300,7 @@ impl MetaWork {
     fn timed(&self) -> Result<(WorkDir, u64), ProbeError> {
         let work = self.empty()?;
         let mut sum = 0;
-        for at in self.directories(&work) {
+        for at in self.directories(work.path()) {
             let mut least = u64::MAX;
             for name in ["tried-1", "tried-2"] {
                 let path = at.join(name);
@@ -273,8 +317,10 @@ impl MetaWork {
     /// Ends a pass. Its files stay, without their data, because an inode that was just deleted
     /// slows the creation of the next file.
     fn leave(&mut self) {
-        let Some(work) = self.work.take().filter(|_| !self.p.op.on_written()) else {
-            return;
+        let work = match self.work.take() {
+            Some(PassDir::Own(work)) if !self.p.op.on_written() => work,
+            Some(PassDir::Together(..)) => return self.remove_own(),
+            _ => return,
         };
         if self.p.op == MetaOp::SmallWrite {
             let emptied = self.paths[..self.at as usize].iter().try_for_each(|path| {
@@ -288,6 +334,14 @@ impl MetaWork {
         work.leave(self.p.files);
     }
 
+    /// Removes the files of a pass from the directory of all hosts, which otherwise grows from round to round.
+    fn remove_own(&self) {
+        for path in &self.paths {
+            // Those that were not made, or were removed by the pass, are not there.
+            let _ = fs::remove_file(OsStr::from_bytes(path.as_bytes()));
+        }
+    }
+
     /// Makes the paths of the files in the order of access. Neighbours in a directory are also
     /// neighbours on disk, and reading them in order would measure the readahead. So each file
     /// comes once, in random order.
@@ -296,7 +350,7 @@ impl MetaWork {
         let order = Permutation::new(self.p.files, seed);
         self.paths.clear();
         for i in 0..self.p.files {
-            let mut path = root.join(name(&self.p, order.at(i)));
+            let mut path = root.join(self.name(order.at(i)));
             if self.p.op == MetaOp::List {
                 path.pop();
             }
@@ -369,7 +423,7 @@ impl MetaWork {
         let files = self.paths[..made as usize].iter();
         let files = files.map(|p| Path::new(OsStr::from_bytes(p.as_bytes())).to_owned());
         let mut all: Vec<PathBuf> = files.collect();
-        all.extend(self.directories(work));
+        all.extend(self.directories(work.path()));
         let flush = |path: &PathBuf| {
             let flushed = File::open(path).and_then(|file| file.sync_all());
             flushed.map_err(|e| ProbeError::io("flush", path, &e))
@@ -472,7 +526,9 @@ impl Repeat for MetaWork {
                 Err(stopped) => {
                     let failed = self.failed(&stopped);
                     // Files of the pass are removed now, because the disk may be full.
-                    self.work = None;
+                    if let Some(PassDir::Together(..)) = self.work.take() {
+                        self.remove_own();
+                    }
                     return Err(failed);
                 }
             };
@@ -550,6 +606,30 @@ mod tests {
         };
         let [first, second] = ["d0", "d1"].map(|d| names(&root.join(d)).len());
         assert_eq!((first, second), (100 + 2, 50 + 2));
+    }
+
+    /// As two hosts in one directory of a share: neither finds a file of the other, and none is left.
+    #[test]
+    fn hosts_make_files_in_one_directory_under_names_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let together = dir.path().join(TOGETHER);
+        let names = || {
+            let of = |at: PathBuf| fs::read_dir(at).unwrap().count();
+            ["d0", "d1"].map(|d| of(together.join(d)))
+        };
+        for (op, after) in [("create", 2), ("small-write", 2), ("unlink", 0)] {
+            let text = format!(r#"{{"op": "{op}", "files": 150, "one_directory": true}}"#);
+            let host = || prepare(dir.path(), params(&text), &Context::least()).unwrap();
+            let mut both = [host(), host()];
+            for work in &mut both {
+                work.renew(&mut |_| {}).unwrap();
+                assert_eq!(work.go(Extent::PASS, &mut |_| {}).unwrap().ops, 150, "{op}");
+                work.flush().unwrap();
+            }
+            assert_eq!(names(), [100 * after, 50 * after], "{op}");
+            drop(both);
+            assert_eq!(names(), [0, 0], "{op}");
+        }
     }
 
     #[test]
