@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod coordinator;
+pub mod copied;
 pub mod descriptors;
 pub mod frame;
 pub mod hosts;

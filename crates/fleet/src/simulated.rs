@@ -407,6 +407,7 @@ fn request(blocks: u32) -> StormRequest {
         launcher: "made up".into(),
         asked: Some("3".into()),
         exe: None,
+        sbcast: None,
         dir: "/own".into(),
         share: "/share".into(),
         blocks,

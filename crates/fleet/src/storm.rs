@@ -49,6 +49,8 @@ pub struct StormRequest {
     pub asked: Option<String>,
     /// Path of layermark on the hosts, if the user named it.
     pub exe: Option<String>,
+    /// Directory of the hosts to which layermark was copied, if it was.
+    pub sbcast: Option<String>,
     /// Each host's own directory.
     pub dir: String,
     /// The shared directory.
@@ -169,6 +171,7 @@ impl<'a> Storm<'a> {
             launcher: request.launcher.clone(),
             asked: request.asked.clone(),
             exe: request.exe.clone(),
+            sbcast: request.sbcast.clone(),
             share: request.share.clone(),
             hosts: vec![FleetHost::default(); hosts],
             work: vec![[None; 2]; points],

@@ -20,6 +20,9 @@ pub struct FleetOfRun {
     /// Path of layermark on the hosts, if the user named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exe: Option<String>,
+    /// The directory of each host to which the launcher copied layermark, if the user asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sbcast: Option<String>,
     /// The shared directory, with `{host}` for the host's name.
     pub share: String,
     /// All hosts that were asked for, also those that never started.
@@ -74,11 +77,14 @@ impl FleetOfRun {
         let hosts = hosts.map(|hosts| format!(" --hosts {}", quote(hosts)));
         let exe = self.exe.as_deref();
         let exe = exe.map(|exe| format!(" --exe {}", quote(exe)));
+        let sbcast = self.sbcast.as_deref();
+        let sbcast = sbcast.map(|dir| format!(" --sbcast {}", quote(dir)));
         format!(
-            "--launcher {}{}{}",
+            "--launcher {}{}{}{}",
             quote(&self.launcher),
             hosts.unwrap_or_default(),
-            exe.unwrap_or_default()
+            exe.unwrap_or_default(),
+            sbcast.unwrap_or_default()
         )
     }
 }

@@ -52,7 +52,9 @@ munged --foreground --force --key-file="$0/key" --socket="$0/munge" --pid-file="
 all=$!
 for i in 1 2 3 4 5 6 7 8 9 10; do [ -S munge ] && break; sleep 0.1; done
 slurmctld -D & all="$all $!"
-for n in n1 n2 n3; do slurmd -D -N $n & all="$all $!"; done
+for n in n1 n2 n3; do
+  unshare --mount sh -c 'mount --bind "$0/own.$1" "$0/own" && exec slurmd -D -N "$1"' "$0" $n & all="$all $!"
+done
 cat
 kill $all; wait; rm -rf "$0""#;
         let guard = Command::new("sh")
@@ -83,6 +85,16 @@ kill $all; wait; rm -rf "$0""#;
         self.dir.join("slurm.conf")
     }
 
+    /// A directory that is another one on each node: all other paths are shared, because the nodes are one machine.
+    pub fn own_dir(&self) -> PathBuf {
+        self.dir.join("own")
+    }
+
+    /// The own directory of a node as it is seen from here.
+    pub fn own_dir_of(&self, node: &str) -> PathBuf {
+        self.dir.join(format!("own.{node}"))
+    }
+
     /// One of its commands.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -109,7 +121,9 @@ fn write_files(dir: &Path, ports: &[u16]) {
     };
     mode("key", 0o400);
     mode("", 0o700);
-    for name in ["state", "spool.n1", "spool.n2", "spool.n3"] {
+    let of_nodes = |what: &'static str| NODES.map(|node| format!("{what}.{node}"));
+    let dirs = ["state".into(), "own".into()].into_iter();
+    for name in dirs.chain(of_nodes("spool")).chain(of_nodes("own")) {
         fs::create_dir(dir.join(name)).expect("a directory");
     }
     let host = rustix::system::uname();

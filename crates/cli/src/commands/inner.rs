@@ -36,7 +36,8 @@ pub fn probe(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 /// Removes the work directory if layermark dies without doing so.
 pub fn janitor() -> ExitCode {
     let ran = layermark_layers::janitor::run(io::stdin(), io::stdout());
-    ended(ran, "janitor")
+    // It ends last of all processes of a task.
+    ended(ran.and(layermark_fleet::copied::remove()), "janitor")
 }
 
 /// Runs as process 1 of a virtual machine that layermark booted. Refuses to run anywhere else.

@@ -7,6 +7,7 @@ use crate::{hosts::HostsAsked, protocol::with_host};
 pub(super) const COMMAND: Launcher = Launcher {
     id: "command",
     about: "any command: with {host} one for each host, such as 'ssh {host}'; without, one that starts all tasks",
+    copies: false,
     commands,
 };
 

@@ -17,6 +17,8 @@ pub struct Launcher {
     pub id: &'static str,
     /// What it is, in a few words.
     pub about: &'static str,
+    /// Whether it copies layermark to the hosts, if that is asked for.
+    pub copies: bool,
     /// How commands are made.
     commands: fn(&Asked) -> Result<Vec<StartCommand>, LauncherError>,
 }
@@ -36,6 +38,8 @@ pub struct Asked {
     pub hosts: HostsAsked,
     /// layermark on the hosts.
     pub exe: PathBuf,
+    /// Directory of each host to which it is to be copied first.
+    pub sbcast: Option<String>,
     /// Number of nodes of the allocation in which this process is, if there is one.
     pub allocated: Option<u32>,
 }
@@ -102,6 +106,12 @@ impl Launcher {
     ///
     /// If the hosts, or the words, are not such as it takes.
     pub fn commands(&self, asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
+        if asked.sbcast.is_some() && !self.copies {
+            let can: Vec<&str> = ALL.iter().filter(|l| l.copies).map(|l| l.id).collect();
+            let text = format!("--sbcast: only --launcher {} copies files", can.join(", "));
+            let hint = "copy layermark there, and name its path: --exe FILE";
+            return Err(LauncherError::new(text, hint));
+        }
         (self.commands)(asked)
     }
 }
@@ -139,6 +149,7 @@ mod tests {
                 HostsAsked::read(hosts).unwrap()
             },
             exe: "/opt/layermark".into(),
+            sbcast: None,
             allocated: None,
         }
     }
@@ -171,6 +182,28 @@ mod tests {
         assert_eq!(commands[0].tasks.len(), 4);
         assert!(lines("slurm", "").unwrap_err().hint.contains("--hosts"));
         assert!(lines("slurm", "a,a").unwrap_err().message.contains("twice"));
+    }
+
+    #[test]
+    fn slurm_copies_layermark_where_it_is_asked_to() {
+        let with = |launcher: &Launcher, hosts: &str| {
+            launcher.commands(&Asked {
+                sbcast: Some("/tmp/".into()),
+                ..asked(&["-p", "debug"], hosts)
+            })
+        };
+        let copies = || with(&slurm::SLURM, "3").unwrap().remove(0).words;
+        let of = |words: &[OsString]| {
+            let words = words.iter().map(|word| word.to_string_lossy());
+            let found = words.filter(|word| word.starts_with("--bcast=/tmp/layermark-copy-"));
+            found.map(String::from).collect::<Vec<_>>()
+        };
+        let words = copies();
+        assert_eq!(of(&words).len(), 1, "{words:?}");
+        assert_ne!(of(&words), of(&copies()));
+        assert_eq!(words[words.len() - 2..], ["/opt/layermark", TASK]);
+        let e = with(&mpi::MPI, "a,b").unwrap_err();
+        assert!(e.message.contains("only --launcher slurm"), "{e}");
     }
 
     #[test]

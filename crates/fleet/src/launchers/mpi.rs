@@ -6,6 +6,7 @@ use crate::hosts::HostsAsked;
 pub(super) const MPI: Launcher = Launcher {
     id: "mpi",
     about: "mpirun, once for each host; its options may follow",
+    copies: false,
     commands,
 };
 

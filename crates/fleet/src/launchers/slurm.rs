@@ -3,11 +3,12 @@
 //! Inside an allocation it runs there; otherwise `srun` makes one, and queues for it.
 
 use super::{Asked, Launcher, LauncherError, StartCommand, TASK};
-use crate::hosts::HostsAsked;
+use crate::{copied, hosts::HostsAsked};
 
 pub(super) const SLURM: Launcher = Launcher {
     id: "slurm",
     about: "srun, inside an allocation or making one; its options may follow",
+    copies: true,
     commands,
 };
 
@@ -46,9 +47,12 @@ fn commands(asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
         "--mpi=none".into(),
     ];
     let names = names.map(|names| format!("--nodelist={names}"));
+    let copy = asked.sbcast.as_deref().map(copied::path_in);
+    let copy = copy.map(|path| format!("--bcast={path}"));
     let words = fixed
         .into_iter()
         .chain(names)
+        .chain(copy)
         .chain(asked.words.iter().cloned());
     let mut words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
     words.extend([asked.exe.clone().into(), TASK.into()]);

@@ -44,6 +44,7 @@ fn stored_blocks(blocks: u32, others: f64, spread_ns: i64) -> (Run, Vec<TrialRec
         launcher: "ssh {host}".into(),
         asked: Some("n[1-3]".into()),
         exe: None,
+        sbcast: None,
         share: "/share".into(),
         hosts: ["n1", "n2", "n3"].map(host).to_vec(),
         steps: vec![

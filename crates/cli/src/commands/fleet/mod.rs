@@ -63,6 +63,10 @@ pub struct LauncherArgs {
     /// Path of layermark on the hosts [default: that of this one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub exe: Option<PathBuf>,
+    /// Have Slurm copy layermark to this directory of each host first (srun --bcast), such as /tmp: where no path of it
+    /// is shared. The copies are removed at the end
+    #[arg(long, value_name = "DIR", value_parser = sbcast, conflicts_with = "exe", value_hint = ValueHint::DirPath)]
+    pub sbcast: Option<String>,
     /// Give a host up that does not start for this long: a queue may be long
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub patience: Duration,
@@ -80,6 +84,12 @@ pub struct HostsArg(HostsAsked, String);
 
 fn hosts(text: &str) -> Result<HostsArg, String> {
     HostsAsked::read(text).map(|asked| HostsArg(asked, text.to_owned()))
+}
+
+fn sbcast(text: &str) -> Result<String, String> {
+    let is_path = text.starts_with('/') && !text.contains(char::is_control);
+    let must = "it has to be the absolute path of a directory on each host, such as /tmp";
+    is_path.then(|| text.to_owned()).ok_or_else(|| must.into())
 }
 
 /// `layermark fleet`
@@ -113,6 +123,7 @@ impl LauncherArgs {
             launcher: self.launcher.clone(),
             asked: self.hosts.as_ref().map(|hosts| hosts.1.clone()),
             exe: exe.map(|exe| exe.to_string_lossy().into_owned()),
+            sbcast: self.sbcast.clone(),
             ..FleetOfRun::default()
         }
     }
@@ -126,6 +137,7 @@ impl LauncherArgs {
             words,
             hosts: self.hosts.clone().map(|h| h.0).unwrap_or_default(),
             exe: self.exe.clone().map_or_else(exe, Ok)?,
+            sbcast: self.sbcast.clone(),
             allocated: nodes.ok().and_then(|n| n.parse().ok()),
         };
         let commands = launcher.commands(&asked).map_err(refused)?;
@@ -154,9 +166,12 @@ impl LauncherArgs {
                 code: Code::Layer,
                 ..Failure::failed("fleet: no host has started")
             };
+            let shared = (launcher.copies && self.exe.is_none() && self.sbcast.is_none())
+                .then_some("; if this program has no path on all hosts, add --sbcast /tmp");
             return Err(failure.hint(format!(
-                "see that it starts a program there: {}",
-                hint(&commands)
+                "see that it starts a program there: {}{}",
+                hint(&commands),
+                shared.unwrap_or_default()
             )));
         }
         Ok(fleet)

@@ -228,6 +228,7 @@ fn asked(args: &FleetRunArgs, plan: Plan) -> StormRequest {
         launcher: started.launcher,
         asked: started.asked,
         exe: started.exe,
+        sbcast: started.sbcast,
         dir: String::new(),
         share: String::new(),
         blocks: 0,
