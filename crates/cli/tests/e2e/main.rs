@@ -32,6 +32,7 @@ mod first_times;
 mod fleet;
 mod fleet_days;
 mod fleet_package;
+mod fleet_slurm;
 mod forecast;
 mod format5;
 mod ftp;
