@@ -73,7 +73,7 @@ def speeds(report):
     of = {}
     for cut in report["program_cuts"]:
         cuts, ns = of.get(cut["layer"], (0, 0))
-        of[cut["layer"]] = (cuts + cut["cuts"], ns + cut["cuts_ns"])
+        of[cut["layer"]] = (cuts + cut["cuts"], ns + cut.get("cuts_ns", 0))
     return {layer: round(cuts * 60e9 / ns) for layer, (cuts, ns) in of.items() if ns}
 
 

@@ -315,7 +315,7 @@ impl Cutter<'_> {
                 }
             }
         }
-        run.cut.cuts_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        run.cut.cuts_ns = u64::try_from(since.elapsed().as_nanos()).ok();
         // A loss is one after however few cuts. Nothing lost in some of them is not what was asked for.
         if cut_off && !run.cut.lost_items() {
             not_begun(&mut run.cut);

@@ -275,9 +275,9 @@ pub struct ProgramCut {
     /// Time from the first of them to the end of its work, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
-    /// Time of all cuts with their recovery and the check, ns; 0 if it was not recorded.
-    #[serde(default)]
-    pub cuts_ns: u64,
+    /// Time of all cuts with their recovery and the check, ns. Absent in earlier runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuts_ns: Option<u64>,
     /// How it ended before it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,

@@ -74,7 +74,7 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
-        row.push(cuts_a_minute(cut.cuts, cut.cuts_ns));
+        row.push(cuts_a_minute(cut.cuts, cut.cuts_ns.unwrap_or(0)));
         row.push(Cell::count(cut.unseen.unrecovered));
         row.extend(not_judged.cell(cut.unseen.unjudged));
         row.extend([cut.unchecked, cut.lost_when_killed].map(Cell::count));
@@ -159,7 +159,7 @@ mod tests {
             ..ProgramCut::default()
         };
         // The second is of an earlier version.
-        let table = losses(&[cut(1_900_000_000), cut(0)]);
+        let table = losses(&[cut(Some(1_900_000_000)), cut(None)]);
         let at = table.head.iter().position(|head| head == CUTS_A_MINUTE);
         let at = at.expect("a column");
         let cells: Vec<&str> = table.rows.iter().map(|row| &*row[at].text).collect();

@@ -95,7 +95,7 @@ const NO_SENTENCES: [(&str, &str, &str); 9] = [
 ];
 
 /// Fields of the JSON that hold sentences.
-const SENTENCES: [&str; 32] = [
+const SENTENCES: [&str; 33] = [
     "about",
     "advice",
     "answer",
@@ -113,6 +113,7 @@ const SENTENCES: [&str; 32] = [
     "note",
     "notes",
     "not_scaling",
+    "nothing",
     "only_new",
     "only_old",
     "reason",
