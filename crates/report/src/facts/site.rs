@@ -151,7 +151,10 @@ impl<'a> ResultSite<'a> {
             ..waited
         });
         let native = of(self.index.beside(self.layer, self.baseline, self.point));
-        if let Some(why) = waiting::refusal(row, native.as_ref(), by_other.as_ref()) {
+        let has_device = self.layer().facts.devices.iter().any(|device| device.own);
+        let overlaps = || has_device.then(|| waiting::overlaps(row)).flatten();
+        let refusal = waiting::refusal(row, native.as_ref(), by_other.as_ref());
+        if let Some(why) = refusal.or_else(overlaps) {
             row.withhold(why.words(&self.names()).into());
         }
     }

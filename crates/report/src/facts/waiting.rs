@@ -12,6 +12,9 @@ use crate::{
 
 /// From this share of the time on, waiting takes the words *slower* and *faster* away.
 const MOST: f64 = 1.0 / 3.0;
+/// From this share of the rest of the time on, what threads of the kernel waited for a device of the layer's own may be more
+/// than the thread on the clock waited for them.
+const OVERLAP: f64 = 0.1;
 /// Below this share it changes no verdict: requests to a server wait for it on a quiet machine too.
 const LITTLE: f64 = 0.01;
 /// From this share of all times that it is left out of, the report says so.
@@ -83,6 +86,16 @@ pub fn refusal(
     };
     let without = without.filter(|e| !little && !e.interval.is_some_and(holds))?;
     Some(Withheld::Without(*without))
+}
+
+/// Why a result of a layer with a block device of its own has no word but *slower*. Threads of the kernel serve that device,
+/// and several of them may wait at the same time: without the sum of it the layer's time may be too short.
+pub fn overlaps(row: &ResultRow) -> Option<Withheld> {
+    let waited = row.waiting.filter(|w| w.left_out)?;
+    let rest_us = waited.whole_us - waited.us?;
+    let is_much = waited.kernel_us? > OVERLAP * rest_us;
+    let has_word = matches!(row.leaning(), Verdict::Same | Verdict::Faster);
+    (is_much && has_word).then(|| waits(WaitedIn::Layer, &waited, true))
 }
 
 /// Why a change from an old run to a new one may be nothing but waiting, in a layer that a process serves: the run

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use layermark_model::{
-    Cell, Ledger, Pass, Run, Trial, TrialRecord, Turn, Waiting, flags::CONTAMINATED,
+    Cell, Device, Ledger, Pass, Run, Trial, TrialRecord, Turn, Waiting, flags::CONTAMINATED,
 };
 use layermark_report::{
     Report, ResultRow, Verdict,
@@ -250,6 +250,18 @@ fn spreadsheets_have_the_waiting_and_both_ratios() {
     );
 }
 
+/// Half of what a trial waited is that of the kernel's threads.
+fn share(record: &mut TrialRecord) {
+    let trial = record.trial.as_mut().unwrap();
+    for turn in &mut trial.turns {
+        turn.kernel_waited_ns = turn.waited_ns.map(|ns| ns / 2);
+        turn.waited_ns = turn.waited_ns.map(|ns| ns - ns / 2);
+    }
+    let sum = |of: fn(&Turn) -> Option<u64>| Some(trial.turns.iter().filter_map(of).sum());
+    trial.passes[0].waited_ns = sum(|t| t.waited_ns);
+    trial.passes[0].kernel_waited_ns = sum(|t| t.kernel_waited_ns);
+}
+
 /// A flush is partly done by threads of the kernel. What these wait beside other programs is no more a cost of the layer than
 /// what the thread on the clock waits. Here they wait for half of all waiting.
 #[test]
@@ -257,21 +269,8 @@ fn waiting_of_the_kernels_threads_is_left_out_as_well() {
     let halved = |known: fn(usize) -> bool| {
         let costs = [NATIVE, Costs::of(108_000.0, 150_000.0), NATIVE];
         let (run, mut trials) = run(costs, false);
-        let halve = |own: &mut Option<u64>, kernel: &mut Option<u64>| {
-            *kernel = own.map(|ns| ns / 2);
-            *own = own.map(|ns| ns - ns / 2);
-        };
-        for record in trials.iter_mut().filter(|r| known(r.cell.layer)) {
-            let trial = record.trial.as_mut().unwrap();
-            for turn in &mut trial.turns {
-                halve(&mut turn.waited_ns, &mut turn.kernel_waited_ns);
-            }
-            for pass in &mut trial.passes {
-                pass.waited_ns = Some(trial.turns.iter().filter_map(|t| t.waited_ns).sum());
-                pass.kernel_waited_ns =
-                    Some(trial.turns.iter().filter_map(|t| t.kernel_waited_ns).sum());
-            }
-        }
+        let shared = trials.iter_mut().filter(|r| known(r.cell.layer));
+        shared.for_each(share);
         Report::build(&run, &trials)
     };
     let costs = [NATIVE, Costs::of(108_000.0, 150_000.0), NATIVE];
@@ -287,6 +286,23 @@ fn waiting_of_the_kernels_threads_is_left_out_as_well() {
     let number = |text: &str| text.parse::<f64>().unwrap();
     for trial in kernels {
         assert!(number(&trial["kernel_waited_us"]) * 2.0 <= number(&trial["waited_us"]) + 0.01);
+    }
+    // Several of the threads that serve a device of the layer's own may wait at once.
+    let verdict = |op: f64, own: bool| {
+        let costs = [NATIVE, Costs::of(op, 150_000.0), NATIVE];
+        let (mut run, mut trials) = run(costs, false);
+        run.layers[1].facts.devices.push(Device {
+            own,
+            ..Device::default()
+        });
+        trials.iter_mut().for_each(share);
+        let report = Report::build(&run, &trials);
+        row(&report, KERNEL).clone()
+    };
+    for (op, word) in [(70_000.0, Verdict::Faster), (108_000.0, Verdict::Slower)] {
+        assert_eq!(verdict(op, false).verdict, word);
+        let withheld = verdict(op, true).withheld;
+        assert_eq!(withheld.is_some(), word == Verdict::Faster, "{withheld:?}");
     }
     // Where the layer's probe does not see them, native's are not left out beside it either.
     let blind = halved(|layer| layer == 0);
