@@ -30,6 +30,8 @@ const ALL: &str = "SELECT id FROM runs ORDER BY started_ms DESC, id DESC";
 const AT_ONCE: usize = 200;
 /// Most hosts of a run that are indexed. A fleet has fewer, but a run may be somebody else's.
 const MOST: usize = 20_000;
+/// Bytes of the longest name: a row of an index of PostgreSQL has 2,704 at most.
+const LONGEST: usize = 1024;
 
 /// The part of a run that names its hosts.
 #[derive(Deserialize)]
@@ -85,8 +87,9 @@ impl Names {
     fn hosts(self) -> Vec<String> {
         let label = self.label.filter(|_| self.fleet.is_empty());
         let mut hosts: Vec<String> = self.fleet.into_iter().chain(label).take(MOST).collect();
-        // PostgreSQL stores no NUL, and no host has one.
-        hosts.retain(|host| !host.is_empty() && !host.contains('\0'));
+        // PostgreSQL stores no NUL and indexes no long text, and no host has such a name.
+        let is_name = |host: &String| (1..=LONGEST).contains(&host.len()) && !host.contains('\0');
+        hosts.retain(is_name);
         hosts
     }
 }
@@ -110,15 +113,21 @@ pub(crate) async fn add_missing(c: &mut AnyConnection) -> Result<bool, Inner> {
     for (id, names) in names_of(c, &ids).await? {
         add(&mut rows, &id, names);
     }
-    put(c, &rows).await?;
+    let mut tx = c.begin().await?;
+    put(&mut tx, &rows).await?;
+    tx.commit().await?;
     Ok(more)
 }
 
-/// Adds hosts of a run that is in the index already.
+/// Replaces the hosts of a run that is in the index already.
 pub(crate) async fn update(c: &mut AnyConnection, run: &Run) -> Result<(), Inner> {
     let mut rows = Vec::new();
     add(&mut rows, &run.id, Names::of(run));
-    put(c, &rows).await
+    let mut tx = c.begin().await?;
+    let old = sqlx::query("DELETE FROM hosts WHERE run_id = $1").bind(&run.id);
+    old.execute(&mut *tx).await?;
+    put(&mut tx, &rows).await?;
+    Ok(tx.commit().await?)
 }
 
 fn add(rows: &mut Vec<(String, String)>, id: &str, names: Names) {
@@ -129,9 +138,8 @@ fn add(rows: &mut Vec<(String, String)>, id: &str, names: Names) {
     rows.extend(hosts.into_iter().map(|host| (host, id.to_owned())));
 }
 
-/// All rows, or none: a run that has one is not looked at again.
-async fn put(c: &mut AnyConnection, rows: &[(String, String)]) -> Result<(), Inner> {
-    let mut tx = c.begin().await?;
+/// In a transaction, because a run that has one row is not looked at again.
+async fn put(tx: &mut AnyConnection, rows: &[(String, String)]) -> Result<(), Inner> {
     for some in rows.chunks(AT_ONCE) {
         // Only the numbers of placeholders are inserted into the text.
         let places = (0..some.len()).map(|n| format!("(${}, ${})", 2 * n + 1, 2 * n + 2));
@@ -146,7 +154,7 @@ async fn put(c: &mut AnyConnection, rows: &[(String, String)]) -> Result<(), Inn
             .fold(query, |query, (host, run)| query.bind(host).bind(run));
         query.execute(&mut *tx).await?;
     }
-    Ok(tx.commit().await?)
+    Ok(())
 }
 
 /// Names from the JSON of these runs.

@@ -320,6 +320,7 @@ fn runs_are_listed_by_host(at: &str) {
     store.update_with_layers(&run).unwrap();
     store.add_hosts(&run);
     assert_eq!(of_host(&mut store, "n3"), "B");
+    assert!(!of_host(&mut store, "n2").contains('B'), "its former name");
 }
 
 fn hosts_of_a_store_of_an_earlier_version_are_found_and_indexed(at: &str) {
