@@ -60,19 +60,18 @@ impl Unfinished {
     }
 }
 
-/// Calls `each` with every line, and with `None` for one that is too long. Returns how many there are.
+/// Calls `each` with every line, and with `None` for one that is too long.
 pub(super) fn lines(
     mut log: impl BufRead,
     mut each: impl FnMut(Option<&Line<'_>>) -> Result<(), String>,
-) -> Result<u64, String> {
-    let (mut line, mut count) = (Vec::new(), 0);
+) -> Result<(), String> {
+    let mut line = Vec::new();
     loop {
         line.clear();
         let read = log.by_ref().take(LONGEST).read_until(b'\n', &mut line);
         if read.map_err(|e| e.to_string())? == 0 {
-            return Ok(count);
+            return Ok(());
         }
-        count += 1;
         if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
             // What follows may be data that looks like a call.
             log.skip_until(b'\n').map_err(|e| e.to_string())?;
@@ -90,14 +89,13 @@ pub(super) fn lines(
 /// If the log cannot be read.
 pub fn events(log: impl BufRead, mut each: impl FnMut(u32, &Event<'_>)) -> Result<(), String> {
     let mut unfinished = Unfinished::default();
-    let read = lines(log, |line| {
+    lines(log, |line| {
         let event = line.and_then(|line| Some((line.task, unfinished.event(line)?)));
         if let Some((task, event)) = event {
             each(task, &event);
         }
         Ok(())
-    });
-    read.map(drop)
+    })
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ pub struct TraceOf {
 pub struct Converted {
     /// The recording. Command, seed and version are empty.
     pub recording: Recording,
-    /// Lines that were read.
-    pub lines: u64,
+    /// Calls in the log, those of other files too.
+    pub traced: u64,
     /// [`crate::Call::gap`] of each call, if the log is of `strace -ttt -T`.
     pub gaps: Vec<u32>,
 }
@@ -84,13 +84,15 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
     let mut unfinished = Unfinished::default();
     let mut opened = (!of.opened.is_empty()).then_some(of.opened.as_slice());
     let (mut some_numbered, mut some_not) = (false, false);
-    let read_lines = log::lines(log, |line| {
+    let mut traced = 0;
+    log::lines(log, |line| {
         let Some(line) = line else {
             sequence.leave("calls that are too long in the trace");
             return Ok(());
         };
         some_numbered |= line.in_brackets;
         some_not |= line.task == 0 && line.is_call();
+        traced += u64::from(line.is_call());
         if some_numbered && some_not {
             return Err("it does not say of every call which task made it".into());
         }
@@ -119,7 +121,7 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
         ..Head::default()
     };
     Ok(Converted {
-        lines: read_lines,
+        traced,
         gaps: sequence.gaps.of_calls(),
         recording: Recording {
             head,

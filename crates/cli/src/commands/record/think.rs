@@ -134,8 +134,8 @@ pub struct Recorded<'a> {
 /// The program under strace, on tmpfs.
 struct Tried {
     calls: Vec<Call>,
-    /// Lines of its trace.
-    lines: u64,
+    /// Calls in its trace.
+    traced: u64,
     took: Duration,
 }
 
@@ -263,8 +263,8 @@ fn between(rounds: &[(Duration, Duration)], tried: &Tried) -> Result<Think, Stri
     let more = tried.took.saturating_sub(own).as_secs_f64() * 1e6;
     let tracing = format!(
         "{:.1} us more for each of {} traced calls: on tmpfs the program takes {} under strace",
-        more / tried.lines.max(1) as f64,
-        tried.lines,
+        more / tried.traced.max(1) as f64,
+        tried.traced,
         shown(tried.took)
     );
     Ok(Think {
@@ -340,7 +340,7 @@ impl Recorded<'_> {
             strace::convert(log, &of).map_err(|why| format!("its trace on tmpfs: {why}"))?;
         Ok(Tried {
             calls: converted.recording.calls,
-            lines: converted.lines,
+            traced: converted.traced,
             took: traced.took,
         })
     }
@@ -564,7 +564,7 @@ mod tests {
                     .collect::<Vec<_>>(),
                 &Tried {
                     calls: Vec::new(),
-                    lines: 2000,
+                    traced: 2000,
                     took: ms(61),
                 },
             )
