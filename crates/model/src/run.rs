@@ -60,6 +60,9 @@ pub struct Sustained {
     /// Whether waiting for a CPU is no part of the layer's cost: [`crate::Waiting::apart`].
     #[serde(default)]
     pub apart: bool,
+    /// Whether other programs used the CPUs meanwhile: [`crate::Waiting::disturbed`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// How CPU quotas stopped the layer meanwhile. Absent without a quota that is seen from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<Throttled>,

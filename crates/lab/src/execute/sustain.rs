@@ -153,6 +153,7 @@ impl Lab<'_> {
                     layer,
                     point,
                     apart: made.waiting.is_some_and(|waiting| waiting.apart),
+                    disturbed: made.waiting.is_some_and(|waiting| waiting.disturbed),
                     throttled: made.throttled,
                     stretches: made.turns,
                 }),

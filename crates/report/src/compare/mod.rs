@@ -343,6 +343,10 @@ impl<'a> Both<'a> {
             .or(alone.then_some(NotCompared::Alone))
             .or_else(|| unlike(self.old, self.new).then_some(NotCompared::FlushLost))
             .or_else(|| unlike(self.new, self.old).then_some(NotCompared::FlushWon))
+            .or_else(|| {
+                let apart = self.blocks == Blocks::Ratios && are_apart(self.old, self.new);
+                apart.then_some(NotCompared::OtherTimes)
+            })
     }
 }
 
@@ -355,19 +359,23 @@ fn centre(times: &[BlockValue]) -> Option<f64> {
 /// Which time of a trial is compared.
 #[derive(Clone, Copy)]
 struct Times {
-    /// The whole time, with what waited for a CPU.
+    /// With all that waited for a CPU.
     with_waiting: bool,
+    /// With what threads of the kernel waited, but not the thread on the clock.
+    with_kernel: bool,
     /// The time without stalls.
     typical: bool,
 }
 
 impl Times {
-    /// Of rows of several runs, so that all have the same. Waiting counts if not all leave it out, as older ones do not.
+    /// Of rows of several runs, so that all have the same. Waiting counts if not all leave it out, as older ones do not;
+    /// so does that of the kernel's threads, which containers do not see.
     /// Reports of earlier versions have no typical times.
     fn of(rows: &[(&Report, &ResultRow)]) -> Self {
         let left_out = |row: &ResultRow| row.waiting.is_some_and(|w| w.left_out);
         let some = rows.iter().any(|(_, row)| left_out(row));
         let all = rows.iter().all(|(_, row)| left_out(row));
+        let clear = rows.iter().all(|(_, row)| is_clear(row));
         let typical = rows.iter().all(|(report, row)| {
             let mut trials = report.trials.iter();
             trials.all(|t| {
@@ -377,9 +385,24 @@ impl Times {
         });
         Self {
             with_waiting: some && !all,
+            with_kernel: all && !clear,
             typical,
         }
     }
+}
+
+/// Whether what threads of the kernel waited is left out as well.
+fn is_clear(row: &ResultRow) -> bool {
+    row.waiting.is_some_and(|w| w.kernel_us.is_some())
+}
+
+/// Whether the ratios of two rows are of other times: what threads of the kernel waited is much, and left out of one alone.
+fn are_apart(one: &ResultRow, other: &ResultRow) -> bool {
+    let is_much = |row: &ResultRow| {
+        let share = row.waiting.as_ref().map(waiting::kernel_share);
+        share.is_some_and(waiting::is_much)
+    };
+    is_clear(one) != is_clear(other) && (is_much(one) || is_much(other))
 }
 
 /// Each block that counts, with the logarithm of a time or of a ratio to the baseline's.
@@ -399,6 +422,8 @@ fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec
             let us = if times.with_waiting {
                 let waited = t.waited_us.filter(|_| t.waiting_left_out);
                 t.op_us? + waited.unwrap_or(0.0)
+            } else if times.with_kernel && t.kernel_waited_us.is_some_and(|us| us > 0.0) {
+                t.op_us? + t.kernel_waited_us?
             } else {
                 t.typical_us.filter(|_| times.typical).or(t.op_us)?
             };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use layermark_stats::{self as stats, BlockValue};
 
-use super::{Blocks, Times, alike, values};
+use super::{Blocks, Times, alike, are_apart, values};
 use crate::{
     facts::{LEVEL, sweep, waiting},
     plain,
@@ -137,6 +137,8 @@ impl<'a> OddCell<'a> {
                 Some(NotAmong::SkipsFlush)
             } else if blocks == Blocks::Ratios && row.block_ratios.is_empty() {
                 Some(NotAmong::NoBaseline)
+            } else if blocks == Blocks::Ratios && are_apart(usual, row) {
+                Some(NotAmong::OtherTimes)
             } else {
                 None
             }

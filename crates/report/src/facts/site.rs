@@ -1,5 +1,7 @@
 //! A point in a layer: its own results, and what they say of the layer.
 
+use std::collections::BTreeSet;
+
 use layermark_model::{
     ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, RestedTurn, Run, Trial,
     TrialRecord, flags,
@@ -141,6 +143,12 @@ impl<'a> ResultSite<'a> {
         self.wait(row, against.by_other);
     }
 
+    /// The block devices below a layer.
+    fn devices_of(&self, layer: usize) -> BTreeSet<&'a str> {
+        let devices = &self.run.layers[layer].facts.devices;
+        devices.iter().map(|device| &*device.number).collect()
+    }
+
     /// Sets how long the layer waited for a CPU. Takes a verdict away that waiting may have made.
     fn wait(&self, row: &mut ResultRow, by_other: Option<Estimate>) {
         let under_way = self.point().meaning.under_way();
@@ -151,8 +159,10 @@ impl<'a> ResultSite<'a> {
             ..waited
         });
         let native = of(self.index.beside(self.layer, self.baseline, self.point));
-        let has_device = self.layer().facts.devices.iter().any(|device| device.own);
-        let overlaps = || has_device.then(|| waiting::overlaps(row)).flatten();
+        let overlaps = || {
+            let elsewhere = self.devices_of(self.layer) != self.devices_of(self.baseline);
+            elsewhere.then(|| waiting::overlaps(row, native.as_ref()))?
+        };
         let refusal = waiting::refusal(row, native.as_ref(), by_other.as_ref());
         if let Some(why) = refusal.or_else(overlaps) {
             row.withhold(why.words(&self.names()).into());

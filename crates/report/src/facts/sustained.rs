@@ -22,7 +22,11 @@ pub fn of(run: &Run, [layer, baseline]: [usize; 2], point: usize) -> Option<Sust
     };
     let (here, native) = (of(layer)?, of(baseline)?);
     let net = here.apart && native.apart;
-    let ratio = |(a, b)| Some(ns_per_op(a, net)? / ns_per_op(b, net)?);
+    let disturbed = net && here.disturbed && native.disturbed;
+    let ratio = |(a, b): (&Turn, &Turn)| {
+        let kernel = disturbed && a.kernel_waited_ns.is_some() && b.kernel_waited_ns.is_some();
+        Some(ns_per_op(a, net, kernel)? / ns_per_op(b, net, kernel)?)
+    };
     let pairs = here.stretches.iter().zip(&native.stretches);
     let ratios: Vec<f64> = pairs.filter_map(ratio).collect();
     let whole = !ratios.is_empty() && ratios.len() == here.stretches.len() && layer != baseline;
@@ -51,11 +55,11 @@ fn met(run: &Run, here: &Sustained, native: &Sustained) -> Option<Limit> {
     own.find(is_met).cloned()
 }
 
-/// Nanoseconds per operation; `net`: without the time that the thread, and the kernel's threads that it needed, waited for
-/// a CPU. Other programs may have used the CPUs in one of the stretches alone.
-fn ns_per_op(turn: &Turn, net: bool) -> Option<f64> {
-    let waited = |ns: Option<u64>| ns.filter(|_| net).unwrap_or(0);
-    let waited = waited(turn.waited_ns).saturating_add(waited(turn.kernel_waited_ns));
+/// Nanoseconds per operation; `net`: without the time that the thread waited for a CPU, `kernel`: without that of the kernel's
+/// threads.
+fn ns_per_op(turn: &Turn, net: bool, kernel: bool) -> Option<f64> {
+    let own = turn.waited_ns.filter(|_| net).unwrap_or(0);
+    let waited = own.saturating_add(turn.kernel_waited_ns.filter(|_| kernel).unwrap_or(0));
     let ns = turn.elapsed_ns.checked_sub(waited)?;
     (turn.ops > 0 && ns > 0).then(|| ns as f64 / turn.ops as f64)
 }

@@ -46,7 +46,7 @@ pub fn of<'a>(
     Some(WaitingRow {
         share: waited.map(|ns| ns / elapsed),
         us: waited.map(us),
-        kernel_us: kernel.filter(|ns| *ns > 0.0).map(us),
+        kernel_us: kernel.map(us),
         helpers_us: helpers.map(|ns| ns / ops / 1e3),
         whole_us: us(elapsed),
         left_out: time != ClockTime::Raw,
@@ -88,14 +88,38 @@ pub fn refusal(
     Some(Withheld::Without(*without))
 }
 
-/// Why a result of a layer with a block device of its own has no word but *slower*. Threads of the kernel serve that device,
-/// and several of them may wait at the same time: without the sum of it the layer's time may be too short.
-pub fn overlaps(row: &ResultRow) -> Option<Withheld> {
-    let waited = row.waiting.filter(|w| w.left_out)?;
-    let rest_us = waited.whole_us - waited.us?;
-    let is_much = waited.kernel_us? > OVERLAP * rest_us;
-    let has_word = matches!(row.leaning(), Verdict::Same | Verdict::Faster);
-    (is_much && has_word).then(|| waits(WaitedIn::Layer, &waited, true))
+/// What threads of the kernel waited that is left out of a time, over the rest of it.
+pub fn kernel_share(waited: &WaitingRow) -> f64 {
+    let known = waited.kernel_us.zip(waited.us).filter(|_| waited.left_out);
+    known.map_or(0.0, |(kernel_us, us)| kernel_us / (waited.whole_us - us))
+}
+
+/// Whether it is more than a little.
+pub fn is_much(share: f64) -> bool {
+    share > OVERLAP
+}
+
+/// Why a result of a layer on other devices than the baseline's has no word. Threads of the kernel serve each device, and
+/// several of them may wait at the same time: without the sum of it a time may be too short. Where one file system is below
+/// both, that is the same on both sides.
+pub fn overlaps(row: &ResultRow, native: Option<&WaitingRow>) -> Option<Withheld> {
+    let [low, high] = row.ratio?.interval?;
+    let (here, native) = (row.waiting?, native.copied().unwrap_or_default());
+    let shares = [&here, &native].map(kernel_share);
+    let [is_here, is_there] = shares.map(is_much);
+    let place = match row.leaning() {
+        Verdict::Faster if is_here && high * (1.0 + shares[0]) >= 1.0 => WaitedIn::Layer,
+        Verdict::Slower if is_there && low <= 1.0 + shares[1] => WaitedIn::Baseline,
+        Verdict::Same if is_here => WaitedIn::Layer,
+        Verdict::Same if is_there => WaitedIn::Baseline,
+        _ => return None,
+    };
+    let waited = if place == WaitedIn::Layer {
+        here
+    } else {
+        native
+    };
+    Some(waits(place, &waited, true))
 }
 
 /// Why a change from an old run to a new one may be nothing but waiting, in a layer that a process serves: the run

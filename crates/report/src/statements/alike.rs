@@ -66,6 +66,8 @@ pub enum NotCompared<'a> {
     FlushLost,
     /// Its flush reaches the device in the newer run only.
     FlushWon,
+    /// One of them is without what threads of the kernel waited for a CPU.
+    OtherTimes,
 }
 
 /// A caveat of one of two runs.

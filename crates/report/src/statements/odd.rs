@@ -82,6 +82,8 @@ pub enum NotAmong<'a> {
     SkipsFlush,
     /// It has no baseline there.
     NoBaseline,
+    /// It is without what threads of the kernel waited for a CPU, and others are not, or the reverse.
+    OtherTimes,
     /// It has too few blocks, and other runs are compared.
     FewBlocks,
     /// Too few runs have what a comparison needs.

@@ -154,6 +154,10 @@ impl Words for NotCompared<'_> {
             Self::FlushWon => {
                 "the flush was skipped in the old run, and reaches the device in the new".into()
             }
+            Self::OtherTimes => {
+                "beside other programs, one run is without what threads of the kernel waited for a CPU, and the other is not"
+                    .into()
+            }
         }
     }
 }

@@ -959,7 +959,7 @@ fn odd_runs() {
         OddAnswer::Nowhere(_));
     let (apart, aparts) = variants!(NotAmong<'_>:
         NotAmong::NotMeasured, NotAmong::Untrusted(_), NotAmong::OtherWork, NotAmong::Unsteady, NotAmong::SkipsFlush,
-        NotAmong::NoBaseline, NotAmong::FewBlocks, NotAmong::FewRuns);
+        NotAmong::NoBaseline, NotAmong::OtherTimes, NotAmong::FewBlocks, NotAmong::FewRuns);
     let (unlike, unlikes) = variants!(Unlike<'_>:
         Unlike::Values(..), Unlike::NoBaseline, Unlike::Untrusted(..), Unlike::Unfinished(..), Unlike::Busy(..),
         Unlike::SetUpOnce(_), Unlike::SkipsFlush(_));
@@ -970,6 +970,7 @@ fn odd_runs() {
         NotAmong::Unsteady,
         NotAmong::SkipsFlush,
         NotAmong::NoBaseline,
+        NotAmong::OtherTimes,
         NotAmong::FewBlocks,
         NotAmong::FewRuns,
     ];

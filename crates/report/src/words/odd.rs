@@ -147,6 +147,9 @@ impl Words for NotAmong<'_> {
                 "its flushes do not wait for the disk, and those of other runs do".into()
             }
             Self::NoBaseline => "the baseline was not measured there".into(),
+            Self::OtherTimes => {
+                "beside other programs, it or the others are without what threads of the kernel waited for a CPU".into()
+            }
             Self::FewBlocks => "it has too few repeats".into(),
             Self::FewRuns => "fewer than three runs can be compared here".into(),
         }

@@ -35,6 +35,7 @@ fn run<const N: usize>(layer_us: [u64; N], limits: Vec<Limit>) -> (Run, Vec<Tria
             layer,
             point: 0,
             apart: false,
+            disturbed: false,
             throttled: None,
             stretches: stretches(us),
         })

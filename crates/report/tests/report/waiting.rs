@@ -287,23 +287,35 @@ fn waiting_of_the_kernels_threads_is_left_out_as_well() {
     for trial in kernels {
         assert!(number(&trial["kernel_waited_us"]) * 2.0 <= number(&trial["waited_us"]) + 0.01);
     }
-    // Several of the threads that serve a device of the layer's own may wait at once.
-    let verdict = |op: f64, own: bool| {
+    // On another device than native's, several of the threads that serve it may wait at once.
+    let verdict = |op: f64, elsewhere: bool| {
         let costs = [NATIVE, Costs::of(op, 150_000.0), NATIVE];
         let (mut run, mut trials) = run(costs, false);
-        run.layers[1].facts.devices.push(Device {
-            own,
-            ..Device::default()
-        });
+        run.layers[1]
+            .facts
+            .devices
+            .extend(elsewhere.then(|| Device {
+                number: "7:0".into(),
+                ..Device::default()
+            }));
         trials.iter_mut().for_each(share);
         let report = Report::build(&run, &trials);
         row(&report, KERNEL).clone()
     };
-    for (op, word) in [(70_000.0, Verdict::Faster), (108_000.0, Verdict::Slower)] {
+    for (op, word, stands) in [
+        (70_000.0, Verdict::Faster, false),
+        (108_000.0, Verdict::Slower, false),
+        (200_000.0, Verdict::Slower, true),
+    ] {
         assert_eq!(verdict(op, false).verdict, word);
         let withheld = verdict(op, true).withheld;
-        assert_eq!(withheld.is_some(), word == Verdict::Faster, "{withheld:?}");
+        assert_eq!(withheld.is_none(), stands, "{op}: {withheld:?}");
     }
+    // A run that has it left out, and one that has not.
+    let changed = shared.compare(&whole, 0.05).unwrap();
+    let changed = row(&changed, KERNEL);
+    let why = changed.untrusted.as_deref().unwrap();
+    assert!(why.contains("threads of the kernel"), "{why}");
     // Where the layer's probe does not see them, native's are not left out beside it either.
     let blind = halved(|layer| layer == 0);
     let waiting = row(&blind, KERNEL).waiting.unwrap();

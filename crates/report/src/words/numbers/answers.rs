@@ -44,7 +44,8 @@ fn differences_between_two_runs() {
         Difference::OtherWork(..), Difference::OtherMeasure(..), Difference::Holes(_), Difference::SetUpOnce(_), Difference::Untrusted(..),
         Difference::Unfinished(..), Difference::Busy(..));
     let (not, reasons) = variants!(NotCompared<'_>:
-        NotCompared::Untrusted(..), NotCompared::Alone, NotCompared::FlushLost, NotCompared::FlushWon);
+        NotCompared::Untrusted(..), NotCompared::Alone, NotCompared::FlushLost, NotCompared::FlushWon,
+        NotCompared::OtherTimes);
     let store = StoreOption::default();
     hundred(|d| {
         let holes = Holes {
@@ -93,6 +94,7 @@ fn differences_between_two_runs() {
             NotCompared::Alone,
             NotCompared::FlushLost,
             NotCompared::FlushWon,
+            NotCompared::OtherTimes,
         ];
         each(plain_data(all), not, reasons);
         for run in [OneRun::Old, OneRun::New] {
