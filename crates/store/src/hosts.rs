@@ -30,7 +30,7 @@ const ALL: &str = "SELECT id FROM runs ORDER BY started_ms DESC, id DESC";
 const AT_ONCE: usize = 200;
 /// Most hosts of a run that are indexed. A fleet has fewer, but a run may be somebody else's.
 const MOST: usize = 20_000;
-/// Bytes of the longest name: a row of an index of PostgreSQL has 2,704 at most.
+/// Bytes of the longest name: a row of a server's index has 2,704 at most.
 const LONGEST: usize = 1024;
 
 /// The part of a run that names its hosts.

@@ -105,13 +105,12 @@ pub fn is_much(share: f64) -> bool {
 pub fn overlaps(row: &ResultRow, native: Option<&WaitingRow>) -> Option<Withheld> {
     let [low, high] = row.ratio?.interval?;
     let (here, native) = (row.waiting?, native.copied().unwrap_or_default());
-    let shares = [&here, &native].map(kernel_share);
-    let [is_here, is_there] = shares.map(is_much);
+    let [own, natively] = [&here, &native].map(kernel_share);
     let place = match row.leaning() {
-        Verdict::Faster if is_here && high * (1.0 + shares[0]) >= 1.0 => WaitedIn::Layer,
-        Verdict::Slower if is_there && low <= 1.0 + shares[1] => WaitedIn::Baseline,
-        Verdict::Same if is_here => WaitedIn::Layer,
-        Verdict::Same if is_there => WaitedIn::Baseline,
+        Verdict::Faster if is_much(own) && high * (1.0 + own) >= 1.0 => WaitedIn::Layer,
+        Verdict::Slower if is_much(natively) && low <= 1.0 + natively => WaitedIn::Baseline,
+        Verdict::Same if is_much(own) => WaitedIn::Layer,
+        Verdict::Same if is_much(natively) => WaitedIn::Baseline,
         _ => return None,
     };
     let waited = if place == WaitedIn::Layer {

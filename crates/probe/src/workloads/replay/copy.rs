@@ -72,7 +72,8 @@ fn by_hand(
     let mut buffer = vec![0; BLOCK];
     let mut done = 0;
     while done < length {
-        let read = pread(from, &mut buffer[..], done)?;
+        let most = usize::try_from(length - done).map_or(BLOCK, |left| left.min(BLOCK));
+        let read = pread(from, &mut buffer[..most], done)?;
         if read == 0 {
             break;
         }
