@@ -3,12 +3,11 @@
 
 use std::{
     cell::Cell,
-    fs::File,
-    io::{self, Read},
-    path::Path,
+    fs::{self, File},
+    io,
 };
 
-use crate::process::{Schedstat, children_of_first_thread};
+use crate::process::{self, Schedstat, Stat, children_of_first_thread};
 
 /// The process that starts all threads of the kernel (`kthreadd`).
 const FIRST: u32 = 2;
@@ -40,15 +39,11 @@ pub struct KernelThreads {
 impl KernelThreads {
     /// Those that there are now. None where this process does not see them (a container), and where there are too many.
     pub fn open() -> Self {
-        if name_of(FIRST).as_deref() != Some("kthreadd") {
-            return Self::default();
-        }
         let works = |pid: &u32| {
             let name = name_of(*pid);
             name.is_some_and(|name| WORK.iter().any(|begins| name.starts_with(begins)))
         };
-        let all = children_of_first_thread(FIRST);
-        let all: Vec<u32> = all.into_iter().filter(works).collect();
+        let all: Vec<u32> = pids().into_iter().filter(works).collect();
         if all.len() > MOST {
             return Self::default();
         }
@@ -84,12 +79,24 @@ impl KernelThreads {
     }
 }
 
+/// All threads of the kernel, the first one included. None where this process does not see them (a container).
+pub fn pids() -> Vec<u32> {
+    if name_of(FIRST).as_deref() != Some("kthreadd") {
+        return Vec::new();
+    }
+    let mut all = children_of_first_thread(FIRST);
+    if all.is_empty() {
+        // A kernel without lists of children (CONFIG_PROC_CHILDREN).
+        let is_child = |pid: &u32| Stat::of(*pid).is_some_and(|stat| stat.parent == FIRST);
+        all = process::all().filter(is_child).collect();
+    }
+    all.push(FIRST);
+    all
+}
+
 /// The name of a process, up to 15 bytes.
 fn name_of(pid: u32) -> Option<String> {
-    let mut name = [0; 32];
-    let mut file = File::open(Path::new("/proc").join(pid.to_string()).join("comm")).ok()?;
-    let length = file.read(&mut name).ok()?;
-    let name = str::from_utf8(&name[..length]).ok()?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_sys::process::{self, Schedstat, Stat};
+use layermark_sys::{
+    kernel_threads,
+    process::{Schedstat, Stat},
+};
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -53,10 +56,7 @@ impl KernelThreads {
         }
         self.listed = Some(Instant::now());
         self.counted = is_counted();
-        // kthreadd is process 2 and the parent of all others.
-        self.pids = process::all()
-            .filter(|pid| *pid == 2 || Stat::of(*pid).is_some_and(|s| s.parent == 2))
-            .collect();
+        self.pids = kernel_threads::pids();
     }
 
     /// Reads the CPU time of each thread.
