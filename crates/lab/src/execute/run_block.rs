@@ -16,6 +16,7 @@ use crate::{
         active_trial::ActiveTrial,
         background::ControlWindows,
         block::Block,
+        cpu::{Kernel, Used},
         fixed::Fixed,
         machine::Machine,
         outcome::{BlockOutcome, TrialOutcome},
@@ -59,11 +60,10 @@ pub(crate) fn run_block(
             trials: Vec::new(),
         });
     }
-    let all = trials.iter().map(|this| &this.attempt.used);
-    let all = machine.meter.total(all, &kernel);
+    let all = used_together(machine, &kernel, &mut trials);
     let recent = machine.recent.with(all);
     for this in &mut trials {
-        (this.attempt.beside, this.attempt.recent) = (all, recent);
+        this.attempt.recent = recent;
         if let Some(up) = machine.up(this.request.layer) {
             this.attempt.background = windows.of(&up.physical());
             this.attempt.end_of_turns(up);
@@ -91,6 +91,16 @@ pub(crate) fn run_block(
         rested: made.rested,
         trials: trials.into_iter().map(|this| this.attempt.made).collect(),
     })
+}
+
+/// What all turns used, the kernel's threads since `kernel` included, by which each trial tells whether others disturbed it.
+fn used_together(machine: &Machine, kernel: &Kernel, trials: &mut [ActiveTrial<'_>]) -> Used {
+    let each = trials.iter().map(|this| &this.attempt.used);
+    let all = machine.meter.total(each, kernel);
+    for this in trials {
+        this.attempt.beside = all;
+    }
+    all
 }
 
 /// How many layers prepare and prove their work beside each other.
@@ -256,6 +266,7 @@ pub(crate) fn run_stretches(
             attempt.begin(up)
         });
     }
+    let kernel = machine.meter.kernel();
     for round in 0..stretches {
         for this in &mut trials {
             let mut moment = machine.meter.moment();
@@ -268,6 +279,7 @@ pub(crate) fn run_stretches(
             break;
         }
     }
+    used_together(machine, &kernel, &mut trials);
     for this in &mut trials {
         this.step(what, machine, |attempt, up, request| {
             settle(up, request)?;

@@ -45,7 +45,11 @@ fn run<const N: usize>(layer_us: [u64; N], limits: Vec<Limit>) -> (Run, Vec<Tria
 
 fn finding<const N: usize>(layer_us: [u64; N], limits: Vec<Limit>) -> Option<String> {
     let (run, trials) = run(layer_us, limits);
-    let found = Report::build(&run, &trials).findings.into_iter();
+    finding_of(&run, &trials)
+}
+
+fn finding_of(run: &Run, trials: &[TrialRecord]) -> Option<String> {
+    let found = Report::build(run, trials).findings.into_iter();
     found
         .map(|f| f.text)
         .find(|text| text.contains("at a stretch"))
@@ -60,6 +64,29 @@ fn limit(of: Limited, rate: f64) -> Limit {
         file: "io.max".into(),
         uncounted: false,
     }
+}
+
+/// The turns are without what threads of the kernel waited beside other programs, and so are the stretches.
+#[test]
+fn a_stretch_is_not_longer_for_what_the_kernels_threads_waited() {
+    let with = |disturbed, known| {
+        let (mut run, trials) = run([460, 480], Vec::new());
+        for (of, waited_us) in run.sustained.iter_mut().zip([0, 360]) {
+            (of.apart, of.disturbed) = (true, disturbed);
+            for turn in &mut of.stretches {
+                turn.waited_ns = Some(0);
+                turn.kernel_waited_ns =
+                    (known || of.layer > 0).then_some(turn.ops * waited_us * 1000);
+            }
+        }
+        finding_of(&run, &trials)
+    };
+    assert_eq!(with(true, true), None);
+    assert!(
+        with(false, true).is_some(),
+        "on a quiet machine it is the layer's cost"
+    );
+    assert!(with(true, false).is_some(), "native's is not known");
 }
 
 #[test]
