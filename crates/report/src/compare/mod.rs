@@ -376,6 +376,8 @@ impl Times {
         let some = rows.iter().any(|(_, row)| left_out(row));
         let all = rows.iter().all(|(_, row)| left_out(row));
         let clear = rows.iter().all(|(_, row)| is_clear(row));
+        let kernel = |row: &ResultRow| row.waiting.as_ref().map_or(0.0, waiting::kernel_share);
+        let waited = rows.iter().any(|(_, row)| kernel(row) > 0.0);
         let typical = rows.iter().all(|(report, row)| {
             let mut trials = report.trials.iter();
             trials.all(|t| {
@@ -385,7 +387,7 @@ impl Times {
         });
         Self {
             with_waiting: some && !all,
-            with_kernel: all && !clear,
+            with_kernel: all && !clear && waited,
             typical,
         }
     }
@@ -422,8 +424,8 @@ fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec
             let us = if times.with_waiting {
                 let waited = t.waited_us.filter(|_| t.waiting_left_out);
                 t.op_us? + waited.unwrap_or(0.0)
-            } else if times.with_kernel && t.kernel_waited_us.is_some_and(|us| us > 0.0) {
-                t.op_us? + t.kernel_waited_us?
+            } else if times.with_kernel {
+                t.op_us? + t.kernel_waited_us.unwrap_or(0.0)
             } else {
                 t.typical_us.filter(|_| times.typical).or(t.op_us)?
             };

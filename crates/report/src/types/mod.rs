@@ -380,11 +380,11 @@ pub struct TrialRow {
     pub device_read: Option<u64>,
     /// Bytes written to the devices during the trial.
     pub device_written: Option<u64>,
-    /// Microseconds per operation for which the one thread that works, or one of the kernel's that it needed, waited for a CPU. Absent if
+    /// Microseconds per operation for which the one thread that works waited for a CPU, with `kernel_waited_us`. Absent if
     /// that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_us: Option<f64>,
-    /// The part of it in which threads of the kernel waited that the thread needed, beside other programs.
+    /// The part of it that is [`WaitingRow::kernel_us`] of this trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_waited_us: Option<f64>,
     /// Whether `op_us` is without it.

@@ -8,14 +8,13 @@ use super::Estimate;
 /// How long a point waited for a CPU in a layer: ready to run, while other threads had all CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingRow {
-    /// Share of the time on the clock (0..=1) in which the one thread that works, or one of the kernel's that it needed,
-    /// waited. Absent with
+    /// Share of the time on the clock (0..=1) in which the one thread that works waited, with `kernel_us`. Absent with
     /// several threads, and where the kernel does not count it.
     pub share: Option<f64>,
     /// The same in microseconds an operation.
     pub us: Option<f64>,
-    /// The part of it in which threads of the kernel waited that the thread needed, beside other programs. Absent where
-    /// it is not left out.
+    /// The part of it in which the thread had nothing to do, and threads of the kernel that work for file systems and
+    /// devices waited beside other programs. Absent where it is not left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_us: Option<f64>,
     /// Microseconds an operation for which threads of the processes that serve the layer waited, over
