@@ -15,12 +15,14 @@ use layermark_model::{
 };
 use layermark_report::{Estimate, Report, ResultRow, SoFar, Verdict, ratio_with, render};
 use maud::{Markup, html};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{history, stored};
 
 /// Shortest time between two views of a run.
 const PACE: Duration = Duration::from_secs(2);
-/// Each view may take at most 1/20 of one CPU: the more trials, the longer it takes.
+/// Each view may take at most 1/20 of one CPU: the more trials, the longer it takes. Time in which
+/// it waits for the disk or for a CPU is not its own, so a busy machine shows no older views.
 const SHARE: u32 = 20;
 /// Most hosts of a fleet in a view.
 const MOST_HOSTS: usize = 100;
@@ -78,7 +80,7 @@ impl Live {
         if let Some(seen) = runs.get(id).filter(kept) {
             return Ok(Arc::clone(&seen.view));
         }
-        let begun = Instant::now();
+        let before = cpu_time();
         let (run, mut trials) = load()?;
         without_latency(&mut trials);
         let mut log = runs.remove(id).map(|seen| seen.log).unwrap_or_default();
@@ -86,7 +88,7 @@ impl Live {
         let view = Arc::new(View {
             html,
             over: run.status != RunStatus::Running,
-            due: Instant::now() + PACE.max(begun.elapsed() * SHARE),
+            due: Instant::now() + PACE.max(cpu_time().saturating_sub(before) * SHARE),
         });
         if runs.len() >= KEPT {
             runs.pop_first();
@@ -133,6 +135,12 @@ impl Drop for Viewer {
         *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.0.viewers.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// CPU time of this process: rows of a report are made by several threads.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Drops the histograms, which take most of a report's time. No verdict or ratio depends on them.

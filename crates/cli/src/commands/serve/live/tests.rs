@@ -31,6 +31,19 @@ fn looks_are_shared_until_the_next_is_due() {
     assert_eq!(looks, 2);
 }
 
+/// A view that had waited 15 s for a disk was shown for five minutes, while the run went on.
+#[test]
+fn what_a_view_waits_for_does_not_delay_the_next() {
+    let (run, trials) = running();
+    let load = || {
+        // In place of a busy disk; twenty times as long would be twenty seconds.
+        std::thread::sleep(Duration::from_secs(1));
+        Ok::<_, Infallible>((run.clone(), trials.clone()))
+    };
+    let view = Live::default().look(&run.id, load).unwrap();
+    assert!(view.rest() < Duration::from_secs(15), "{:?}", view.rest());
+}
+
 #[test]
 fn no_verdict_or_ratio_rests_on_what_is_left_out() {
     let (run, mut trials) = running();
