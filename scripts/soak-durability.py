@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Power cuts with many seeds: how often was each liar caught, and did an honest layer or a promise lose anything?
 
-A unit is `layermark selftest durability` with one seed, for the first seeds also with all sequences of one operation; or one
-preset with one seed in all honest layers, of which the programs are run that promise to keep what they acknowledge. Each unit
+A unit is `layermark selftest durability` with one seed, for the first seeds also with all sequences of one operation; or all
+presets with one seed in all honest layers, of which the programs are run that promise to keep what they acknowledge. Each unit
 that is done is a line of the file --state, with the program's version, and is not done again by the same program with the same
 arguments: run the script as often as there is time, each time for the time of --for. Prints tables of all lines. Ends with 1
 if a liar was not caught, an honest layer was convicted or a promise was broken, and if no power was cut at all.
@@ -31,12 +31,10 @@ PRESETS = pathlib.Path(__file__).parent.parent / "crates/cli/src/commands/durabi
 
 
 def promising():
-    """Programs of each preset that promise to keep what they acknowledge."""
-    programs = {}
-    for path in sorted(PRESETS.glob("*.toml")):
-        variants = tomllib.loads(path.read_text(encoding="utf-8"))["variant"]
-        programs[path.stem] = [v["name"] for v in variants if v["promises"] == "kept"]
-    return programs
+    """The presets, and those of their programs that promise to keep what they acknowledge."""
+    presets = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(PRESETS.glob("*.toml"))}
+    variants = [v for preset in presets.values() for v in preset["variant"]]
+    return list(presets), [v["name"] for v in variants if v["promises"] == "kept"]
 
 
 def run(command):
@@ -83,12 +81,13 @@ def known(program, seed, where, sequences):
     ]
 
 
-def preset(program, seed, where, name, programs):
-    """Rows of a preset: whether each program kept what it promises in each honest layer, and lost it in the liar."""
-    layers = [word for layer in HONEST for word in ("-l", layer)]
-    only = [word for program in programs for word in ("--only", program)]
+def presets(program, seed, where):
+    """Rows of the presets: whether each program kept what it promises in each honest layer, and lost it in the liar."""
+    names, programs = promising()
+    flags = [("--preset", names), ("--only", programs), ("-l", HONEST)]
+    what = [word for flag, values in flags for value in values for word in (flag, value)]
     small = "--time 300ms --cuts 4 --records 1 --blocks 8 --sessions 1 --no-control --json".split()
-    report = run([program, "durability", "--seed", str(seed), "--dir", where, "--preset", name] + only + layers + small)
+    report = run([program, "durability", "--seed", str(seed), "--dir", where] + what + small)
     if report is None:
         return None
     rows = []
@@ -114,11 +113,7 @@ def units(args):
         if seed <= args.runs:
             yield f"selftest {seed}", lambda seed=seed: known(args.layermark, seed, args.dir, seed <= args.sequences)
         if seed <= args.presets:
-            for name, programs in promising().items():
-                work = lambda seed=seed, name=name, programs=programs: preset(
-                    args.layermark, seed, args.dir, name, programs
-                )
-                yield f"{name} {seed}", work
+            yield f"presets {seed}", lambda seed=seed: presets(args.layermark, seed, args.dir)
 
 
 def done_before(path, how):
