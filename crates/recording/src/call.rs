@@ -113,6 +113,8 @@ layermark_model::words! {
         Fadvise = "fadvise64",
         /// ioctl(2) `TCGETS`: whether the file is a terminal. A server in user space is asked.
         IsTerminal = "tcgets",
+        /// mknod(2) of a socket with permissions `a`: what bind(2) does with the name of one.
+        Mknod = "mknod",
     }
 }
 
@@ -174,6 +176,7 @@ pub const KINDS: [CallKind; CallKind::WORDS.len()] = {
         K::Fremovexattr,
         K::Fadvise,
         K::IsTerminal,
+        K::Mknod,
     ]
 };
 
@@ -246,6 +249,7 @@ impl CallKind {
             K::Write
                 | K::Pwrite
                 | K::Mkdir
+                | K::Mknod
                 | K::Unlink
                 | K::Rmdir
                 | K::Rename
@@ -289,6 +293,7 @@ impl CallKind {
                     | K::Access
                     | K::Readlink
                     | K::Mkdir
+                    | K::Mknod
                     | K::Unlink
                     | K::Rmdir
                     | K::LinkFile
@@ -418,11 +423,13 @@ impl Call {
         }
     }
 
-    /// Whether it makes a file, a directory or a symbolic link that was not there.
+    /// Whether it makes a file, a directory, a symbolic link or a socket that was not there.
     pub fn makes(&self) -> bool {
         let creates = i64::from(open_flag("O_CREAT") | open_flag("O_TMPFILE"));
-        matches!(self.kind, CallKind::Mkdir | CallKind::Symlink)
-            || self.kind == CallKind::Open && self.a & creates != 0
+        matches!(
+            self.kind,
+            CallKind::Mkdir | CallKind::Mknod | CallKind::Symlink
+        ) || self.kind == CallKind::Open && self.a & creates != 0
     }
 
     /// Whether it may change the tree.

@@ -233,7 +233,7 @@ fn check_numbers(call: &Call) -> Result<(), String> {
         K::Statx if a & !STATX != 0 => Err(format!("its flags are {a:#x}")),
         K::Statx => range("mask", b, 0xffff),
         K::Access => range("mode", a, 7),
-        K::Mkdir | K::Chmod | K::Fchmod => mode(a),
+        K::Mkdir | K::Mknod | K::Chmod | K::Fchmod => mode(a),
         K::Rename => range("flag word", a, RENAME),
         K::Link if ![0, FOLLOW].contains(&a) => Err(format!("its flags are {a:#x}")),
         K::Chown | K::Utimens if ![0, NO_FOLLOW].contains(&a) => {

@@ -59,6 +59,7 @@ impl Sequence {
                 self.of_two_names(id, e, outcome)
             }
             "symlink" | "symlinkat" => self.symlinks(id, e, outcome),
+            "bind" => self.binds(id, e, outcome),
             "mknod" | "mknodat" => {
                 if self.touches(id, e) {
                     self.leave("pipes, sockets and devices that were made");

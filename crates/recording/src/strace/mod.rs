@@ -20,6 +20,7 @@ mod number;
 mod paths;
 mod running;
 mod sequence;
+mod sockets;
 mod tasks;
 #[cfg(test)]
 mod tests;

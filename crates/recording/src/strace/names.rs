@@ -3,9 +3,10 @@
 /// Outcomes that show what was there.
 pub const ENOENT: i64 = -2;
 pub const EEXIST: i64 = -17;
+pub const EADDRINUSE: i64 = -98;
 
 /// Error numbers of Linux that calls on files return.
-const ERRORS: [(&str, i64); 48] = [
+const ERRORS: [(&str, i64); 49] = [
     ("EPERM", 1),
     ("ENOENT", 2),
     ("ESRCH", 3),
@@ -51,6 +52,7 @@ const ERRORS: [(&str, i64); 48] = [
     ("EOVERFLOW", 75),
     ("EILSEQ", 84),
     ("EOPNOTSUPP", 95),
+    ("EADDRINUSE", 98),
     ("ETIMEDOUT", 110),
     ("ESTALE", 116),
     ("EDQUOT", 122),

@@ -120,6 +120,8 @@ impl Sequence {
             "socket" | "connect" | "accept" | "accept4" | "bind" | "sendto" | "sendmsg"
             | "recvfrom" | "recvmsg" => {
                 self.leave("network and sockets");
+                // It may make a name.
+                return e.name != "bind";
             }
             "read" | "write" | "readv" | "writev" => return self.pipes(id, e, returned),
             _ => return false,

@@ -116,6 +116,35 @@ fn calls_on_files_of_the_directory_are_kept() {
     recording.packed().unwrap();
 }
 
+/// A recording of redis-server and of the shell that waits for its socket was refused: nothing made the name.
+#[test]
+fn a_socket_gets_its_name() {
+    let it = converted(
+        r#"1 1.0 stat("s,1", 0x7) = -1 ENOENT (No such file or directory) <0.1>
+1 1.1 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7) = 2 <0.1>
+2 1.2 socket(AF_UNIX, SOCK_STREAM, 0) = 3<UNIX-STREAM:[7]> <0.1>
+2 1.3 bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path="s,1"}, 110) = 0 <0.1>
+2 1.4 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path="/r/s,1"}, 110) = -1 EADDRINUSE (Address already in use) <0.1>
+2 1.5 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path=@"s"}, 110) = 0 <0.1>
+2 1.6 bind(5<TCP:[9]>, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("127.0.0.1")}, 16) = 0 <0.1>
+2 1.7 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path="/elsewhere"}, 110) = 0 <0.1>
+1 1.8 stat("s,1", {st_mode=S_IFSOCK|0755, st_size=0, ...}) = 0 <0.1>
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 stat s,1 = -2",
+            "1 mknod s,1 after 0:1",
+            "1 mknod s,1 = -17",
+            "0 stat s,1 after 1:1",
+        ]
+    );
+    assert_eq!(left(&it), ["network and sockets"]);
+    let mut recording = it.recording;
+    recording.packed().unwrap();
+}
+
 #[test]
 fn tasks_wait_for_what_they_share_and_for_nothing_else() {
     let it = converted(

@@ -11,8 +11,8 @@ use std::{
 use layermark_recording::{CallKind, FOLLOW};
 use rustix::{
     fs::{
-        self, Access, Advice, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, RawDir,
-        RenameFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, UTIME_NOW,
+        self, Access, Advice, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags,
+        RawDir, RenameFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, UTIME_NOW,
         XattrFlags,
     },
     io::{self, Errno},
@@ -199,6 +199,10 @@ impl Site {
                 }
             }
             K::Mkdir => fs::mkdirat(dir()?, path, Mode::from_raw_mode(a as u32))?,
+            K::Mknod => {
+                let mode = Mode::from_raw_mode(a as u32);
+                fs::mknodat(dir()?, path, FileType::Socket, mode, 0)?;
+            }
             K::Unlink => fs::unlinkat(dir()?, path, AtFlags::empty())?,
             K::Rmdir => fs::unlinkat(dir()?, path, AtFlags::REMOVEDIR)?,
             K::Rename => {

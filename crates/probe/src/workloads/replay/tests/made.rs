@@ -7,8 +7,8 @@ use rustix::fs::inotify;
 
 use super::*;
 
-const NAMES: [&str; 12] = [
-    "d", "d/a", "d/b", "l", "d/c", "h", "t", ".", "user.k", "none", "e", "d/x",
+const NAMES: [&str; 13] = [
+    "d", "d/a", "d/b", "l", "d/c", "h", "t", ".", "user.k", "none", "e", "d/x", "s",
 ];
 
 /// The number of a name.
@@ -117,6 +117,9 @@ fn of_names() -> Vec<Call> {
         on(K::Fstatfs, 0),
         with(named(K::Mkdir, "e"), 0o755, 0, 0),
         named(K::Rmdir, "e"),
+        with(named(K::Mknod, "s"), 0o755, 0, 0),
+        ends(with(named(K::Mknod, "s"), 0o755, 0, 0), -17),
+        named(K::Unlink, "s"),
         on(K::Close, 0),
     ]
 }
