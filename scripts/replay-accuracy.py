@@ -195,7 +195,7 @@ def recorded(args, make, words, home):
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8"}
     said = subprocess.run(record, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if said.returncode != 0:
-        return None, said.stderr.strip().splitlines()[-1:] or ["not recorded"]
+        return None, said.stderr.strip().splitlines()[-2:] or ["not recorded"]
     return file, said.stdout.splitlines()
 
 
@@ -207,7 +207,8 @@ def replayed(args, file, home, *more):
         replay += ["-l", layer]
     done = subprocess.run(replay, capture_output=True, text=True, cwd=home)
     try:
-        return json.loads(done.stdout), ""
+        report = json.loads(done.stdout)
+        return (None, report["error"]) if "error" in report else (report, "")
     except ValueError:
         return None, done.stdout[-300:] + done.stderr[-300:]
 
