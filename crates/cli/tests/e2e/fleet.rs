@@ -513,14 +513,14 @@ fn mpi_starts_the_hosts_of_a_run() {
         ""
     };
     let launcher = format!("mpi --oversubscribe{root}");
-    let said = storm(Lm::new(), &launcher, "6")
+    let said = storm(Lm::new(), &launcher, "2")
         .args(["--hosts", "localhost,localhost,localhost"])
         .run()
         .code(0);
     let all = hosts(&said);
     let names: Vec<&str> = all.iter().map(|h| h.0.as_str()).collect();
     assert_eq!(names, ["localhost", "localhost#2", "localhost#3"]);
-    assert_eq!(said.json()["points"][0]["steps"][3]["rounds"], 6);
+    assert_eq!(said.json()["points"][0]["steps"][3]["rounds"], 2);
     nothing_left(&said.dir.path().join("work"));
 }
 

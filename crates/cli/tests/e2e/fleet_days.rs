@@ -60,7 +60,7 @@ fn alone(fleet: &Value, trial: &Value) -> Value {
 
 #[test]
 fn a_run_is_in_the_store_as_other_runs_are() {
-    let said = storm(Lm::new(), HERE, "6")
+    let said = storm(Lm::new(), HERE, "3")
         .args(["--hosts", "a,b,c"])
         .run()
         .code(0);
@@ -90,17 +90,17 @@ fn a_run_is_in_the_store_as_other_runs_are() {
     );
     let results = json["results"].as_array().expect("results");
     assert_eq!(results.len(), 8, "{json:#}");
-    // A layer is compared by the host that is alone in the block: six blocks of six.
-    assert!(results.iter().all(|r| r["trials"] == 6), "{results:#?}");
+    // A layer is compared by the host that is alone in the block: three blocks of three.
+    assert!(results.iter().all(|r| r["trials"] == 3), "{results:#?}");
     let trials = json["trials"].as_array().expect("trials");
     for row in results {
         let seqs = row["seqs"].as_array().expect("trials of a row");
         let of_row = trials.iter().filter(|t| seqs.contains(&t["seq"]));
         let other = of_row.clone().find(|t| t["host"] != alone(&fleet, t));
-        assert_eq!((of_row.count(), other), (6, None), "{row:#}");
+        assert_eq!((of_row.count(), other), (3, None), "{row:#}");
     }
     // Trials of all hosts, each with its host.
-    assert_eq!(trials.len(), 6 * 2 * (3 + 1 + 2 + 3));
+    assert_eq!(trials.len(), 3 * 2 * (3 + 1 + 2 + 3));
     let of = |host: &str| trials.iter().filter(|t| t["host"] == host).count();
     assert_eq!(
         [of("a"), of("b"), of("c")].iter().sum::<usize>(),
@@ -111,7 +111,7 @@ fn a_run_is_in_the_store_as_other_runs_are() {
     let said = not_for_one_machine(said, &id);
     // The same once more, shorter, then both are compared.
     let dir = said.dir.path().to_owned();
-    let second = storm(Lm::with(&dir), HERE, "2")
+    let second = storm(Lm::with(&dir), HERE, "1")
         .args(["--hosts", "a,b,c"])
         .run()
         .code(0);
@@ -195,14 +195,14 @@ fn not_for_one_machine(found: Said, id: &str) -> Said {
         "a,b,c",
     ];
     let said = said.then().args(again).run();
-    let said = said.fails(2, &["is finished", "--blocks 12"]);
+    let said = said.fails(2, &["is finished", "--blocks 6"]);
     let fewer = said.then().args(again).args(["--blocks", "2"]).run();
-    fewer.fails(2, &["is finished", "--blocks 8"])
+    fewer.fails(2, &["is finished", "--blocks 5"])
 }
 
 #[test]
 fn a_killed_coordinator_goes_on_where_it_was() {
-    let lm = storm(Lm::new(), HERE, "6").args(["--hosts", "a,b,c"]);
+    let lm = storm(Lm::new(), HERE, "4").args(["--hosts", "a,b,c"]);
     let work = lm.work();
     let (mut child, home) = lm.start();
     // In the middle of the second block.
@@ -235,7 +235,7 @@ fn a_killed_coordinator_goes_on_where_it_was() {
     let json = said.json();
     assert_eq!(json["run"]["id"], *id);
     assert_eq!(json["run"]["stopped"], Value::Null);
-    let all: Vec<(u64, usize)> = (0..6).flat_map(|b| [(b, 1), (b, 2), (b, 3)]).collect();
+    let all: Vec<(u64, usize)> = (0..4).flat_map(|b| [(b, 1), (b, 2), (b, 3)]).collect();
     assert_eq!(shared(&json, 0), all);
     assert_eq!(shared(&json, 1), all);
     assert!(trials_stored(home.path()) > kept);
@@ -251,10 +251,10 @@ fn a_killed_coordinator_goes_on_where_it_was() {
     let more = ["fleet", "run", "--resume", &id, "--launcher", HERE];
     let more = lm()
         .args(more)
-        .args(["--hosts", "a,b", "--blocks", "7", "--json"]);
+        .args(["--hosts", "a,b", "--blocks", "5", "--json"]);
     let json = more.run().code(0).json();
     assert_eq!(json["hosts"][2]["lost"], true, "{:#}", json["hosts"]);
-    assert_eq!(shared(&json, 0)[18..], [(6, 1), (6, 2)]);
+    assert_eq!(shared(&json, 0)[12..], [(4, 1), (4, 2)]);
 }
 
 /// Three hosts whose own directories are `$W/a`, `$W/b` and `$W/c`.

@@ -103,7 +103,7 @@ fn cut_off(home: &Path) -> (String, u64) {
 }
 
 /// Goes on with a run in a new job until all of its blocks are there, and nothing that was stored is lost.
-fn goes_on(slurm: &Slurm, home: &Path, blocks: usize) {
+fn goes_on(slurm: &Slurm, home: &Path) {
     let (id, kept) = cut_off(home);
     let lm = Lm::with(home).env("SLURM_CONF", slurm.config());
     let resume = [
@@ -126,18 +126,18 @@ fn goes_on(slurm: &Slurm, home: &Path, blocks: usize) {
         r["place"] == "share" && turns.len() == 3 && done
     });
     // Two points.
-    assert_eq!(whole.count(), 2 * blocks, "{json:#}");
+    assert_eq!(whole.count(), 2 * BLOCKS, "{json:#}");
     let report = said.then().args(["report", &id, "--json"]).run().code(0);
     let trials = report.json()["trials"].as_array().map(Vec::len);
     assert!(trials >= Some(kept as usize), "{trials:?} of {kept}");
 }
 
-const BLOCKS: &str = "8";
+const BLOCKS: usize = 4;
 
 #[test]
 fn a_job_that_is_cancelled_loses_nothing_and_can_go_on() {
     let Some(slurm) = slurm() else { return };
-    let lm = storm(Lm::new(), "slurm", BLOCKS).env("SLURM_CONF", slurm.config());
+    let lm = storm(Lm::new(), "slurm", &BLOCKS.to_string()).env("SLURM_CONF", slurm.config());
     let work = lm.work();
     let (child, home) = lm.args(["--hosts", "3"]).start();
     wait_for("some trials", || {
@@ -161,7 +161,7 @@ fn a_job_that_is_cancelled_loses_nothing_and_can_go_on() {
     let home = ended.dir;
     assert!(trials_stored(home.path()) as usize >= measured.sum::<usize>());
     nothing_left(&work);
-    goes_on(&slurm, home.path(), 8);
+    goes_on(&slurm, home.path());
 }
 
 /// The coordinator is in the job, and ends with it.
@@ -221,5 +221,5 @@ fn a_job_that_is_put_back_into_the_queue_begins_a_new_run_and_the_first_one_can_
     let again = format!("layermark report {first}");
     assert!(out.contains(&again) || out.contains("--resume"), "{out}");
     assert_eq!(cut_off(at), (first, kept));
-    goes_on(&slurm, at, 8);
+    goes_on(&slurm, at);
 }
