@@ -233,7 +233,7 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
         root: trimmed(&root),
         cwd: trimmed(&std::path::absolute(cwd).map_err(unreadable)?),
         tree: None,
-        opened: Vec::new(),
+        ..TraceOf::default()
     };
     let file = layermark_fd::open_file(rustix::fs::CWD, log).map_err(unreadable)?;
     let converted = converted(BufReader::new(file), &of).map_err(|failure| {
@@ -299,7 +299,7 @@ fn trace_of(root: &Path, cwd: &Path, tree: Vec<Entry>) -> TraceOf {
         root: root.as_os_str().as_bytes().to_vec(),
         cwd: cwd.as_os_str().as_bytes().to_vec(),
         tree: Some(tree),
-        opened: Vec::new(),
+        ..TraceOf::default()
     }
 }
 

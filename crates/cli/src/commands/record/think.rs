@@ -334,6 +334,7 @@ impl Recorded<'_> {
             opened: standard::in_copy(self.opened, self.root, &copy),
             root: copy.into_os_string().into_encoded_bytes(),
             tree: Some(tree.to_vec()),
+            faults: None,
         };
         let log = BufReader::new(File::open(traced.log()).map_err(unreadable)?);
         let converted =
