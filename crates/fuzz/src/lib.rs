@@ -194,9 +194,10 @@ pub fn recording(data: &[u8]) {
     }
 }
 
-/// A log of strace(1) that somebody has sent: it must be converted within its limits, or refused, whether the tree before
-/// is known or inferred. What is converted is written and read again the same.
+/// A log of strace(1) that somebody has sent, with page faults between its lines: it must be converted within its limits, or
+/// refused, whether the tree before is known or inferred. What is converted is written and read again the same.
 pub fn strace(data: &[u8]) {
+    let inodes = || [(b"d/a".to_vec(), 7)];
     let tree = vec![
         Entry::directory("d".into(), 0o755),
         Entry::file("d/a".into(), 0o644, 10),
@@ -213,6 +214,8 @@ pub fn strace(data: &[u8]) {
                 flags: "O_WRONLY".into(),
                 position: 3,
             }],
+            faults: from_strace::Faults::read(data, from_strace::TraceClock::default(), inodes())
+                .ok(),
         };
         let Ok(converted) = from_strace::convert(data, &of) else {
             continue;

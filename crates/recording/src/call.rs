@@ -115,6 +115,13 @@ layermark_model::words! {
         IsTerminal = "tcgets",
         /// mknod(2) of a socket with permissions `a`: what bind(2) does with the name of one.
         Mknod = "mknod",
+        /// mmap(2) of the first `a` bytes of the open file. The mapping is that of the file until [`CallKind::Unmap`], also
+        /// when the file is closed.
+        Map = "mmap",
+        /// A page fault: a byte at `a` of the mapping of the file is read.
+        Touch = "touch",
+        /// munmap(2) of the mapping of the file.
+        Unmap = "munmap",
     }
 }
 
@@ -177,6 +184,9 @@ pub const KINDS: [CallKind; CallKind::WORDS.len()] = {
         K::Fadvise,
         K::IsTerminal,
         K::Mknod,
+        K::Map,
+        K::Touch,
+        K::Unmap,
     ]
 };
 
@@ -230,6 +240,11 @@ impl CallKind {
     /// Whether it lists the names of attributes.
     pub fn lists_xattrs(self) -> bool {
         matches!(self, Self::Listxattr | Self::Llistxattr | Self::Flistxattr)
+    }
+
+    /// Whether it is about mappings, which are recorded only where page faults are.
+    pub fn is_of_mappings(self) -> bool {
+        matches!(self, Self::Map | Self::Touch | Self::Unmap)
     }
 
     /// Whether its result is a number that says what was moved.

@@ -239,7 +239,8 @@ fn check_numbers(call: &Call) -> Result<(), String> {
         K::Chown | K::Utimens if ![0, NO_FOLLOW].contains(&a) => {
             Err(format!("its flags are {a:#x}"))
         }
-        K::Truncate | K::Ftruncate => at(a),
+        K::Map if a == 0 => Err("it maps nothing".into()),
+        K::Truncate | K::Ftruncate | K::Map | K::Touch => at(a),
         K::Fallocate => range("mode", a, FALLOCATE)
             .and_then(|()| at(b))
             .and_then(|()| at(c)),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Call, Entry, Name, limits};
 
 /// The format that is written, and the newest that is read.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Level of compression.
 const LEVEL: i32 = 9;

@@ -26,6 +26,10 @@ pub const CALL_BYTES: u64 = 16 << 20;
 pub const BUFFERS: u64 = 1 << 30;
 /// Bytes that all calls write, and where a file may end.
 pub const WRITTEN: u64 = 64 << 30;
+/// Page faults that are kept of a program.
+pub const FAULTS: usize = 1_000_000;
+/// Files that are mapped at once.
+pub const MAPPED: usize = 256;
 /// Waits of all calls for those of other tasks.
 pub const WAITS: u64 = 16_000_000;
 /// Bytes of names that a converted log may need at once.

@@ -158,7 +158,7 @@ fn numbers_come_back() {
 #[test]
 fn hostile_recordings_are_refused_by_number() {
     type Change = fn(&mut Recording);
-    let all: [(&str, Change); 26] = [
+    let all: [(&str, Change); 30] = [
         ("name 0: the name \"../d\" goes up", |r| {
             r.names[0] = "../d".into();
         }),
@@ -218,6 +218,18 @@ fn hostile_recordings_are_refused_by_number() {
         ("call 2 (`write`): its size is 16777217", |r| {
             r.calls[2].a = (16 << 20) + 1;
         }),
+        ("call 2 (`mmap`): it maps nothing", |r| {
+            (r.calls[2].kind, r.calls[2].a) = (CallKind::Map, 0);
+        }),
+        ("call 2 (`mmap`): its offset is 68719476737", |r| {
+            (r.calls[2].kind, r.calls[2].a) = (CallKind::Map, (64 << 30) + 1);
+        }),
+        ("call 2 (`touch`): its offset is -1", |r| {
+            (r.calls[2].kind, r.calls[2].a) = (CallKind::Touch, -1);
+        }),
+        ("call 3 (`munmap`): it has no open file", |r| {
+            (r.calls[3].kind, r.calls[3].file) = (CallKind::Unmap, None);
+        }),
         ("call 4 (`stat`): task 9 of 2", |r| r.calls[4].task = 9),
         (
             "call 4 waits for call 9 of task 0, which does not exist",
@@ -272,8 +284,8 @@ fn counts_are_refused_before_anything_is_read() {
     );
     says(head(|h| h.calls = 1), "it is incomplete");
     says(
-        head(|h| h.format = 3),
-        "newer layermark (format 3, this one knows up to 2)",
+        head(|h| h.format = 4),
+        "newer layermark (format 4, this one knows up to 3)",
     );
 }
 

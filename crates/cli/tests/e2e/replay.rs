@@ -1,12 +1,13 @@
 //! `layermark record` and `layermark replay`: what a program did is replayed with the same outcomes in each layer, and
 //! what cannot be is refused.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, io, os::fd::AsFd, path::Path, process::Command};
 
 use layermark_recording::{CallKind, Recording};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use serde_json::json;
 
-use crate::common::{Lm, Said, found, has_fuse, is_root, result, skipped};
+use crate::common::{Lm, Said, figures, found, has_fuse, is_root, output, result, skipped};
 
 /// Not one of a version manager, which starts dozens of processes first.
 const PYTHON: &str = "/usr/bin/python3";
@@ -88,12 +89,14 @@ fn git_status_is_replayed_in_every_layer() {
         prepare(&dir, &words.split(' ').collect::<Vec<_>>());
     }
     let said = record(lm, &["git", "status", "--porcelain"]).code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    // It maps its index, whose pages are recorded, or counted as left out.
+    let touches = it.calls.iter().any(|call| call.kind == CallKind::Touch);
     assert!(
-        said.stdout.contains("app.lmrec") && said.stdout.contains("left out: "),
+        said.stdout.contains("app.lmrec") && touches != said.stdout.contains("left out: "),
         "{}",
         said.stdout
     );
-    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
     assert!(it.calls.len() > 20 && it.tree.len() > 20, "{:?}", it.head);
     assert_eq!(it.head.command, "git status --porcelain");
     replays(said, layers(), &["git status --porcelain, I/O alone"]);
@@ -468,6 +471,92 @@ fn a_program_with_processes_is_replayed_in_every_layer() {
     assert_eq!(it.head.tasks, 5, "{:?}", it.head);
     assert!(it.calls.iter().any(|call| !call.waits.is_empty()));
     replays(said, layers(), &["/usr/bin/python3 app.py, I/O alone"]);
+}
+
+/// Records, and asserts that no instance of tracefs is left of it.
+#[track_caller]
+fn record_and_look(lm: Lm, program: &[&str]) -> Said {
+    let record = ["record", "-o", "app.lmrec", "--"];
+    let (child, home) = lm.args(record).args(program).start();
+    let own = format!("layermark-{}-", child.id());
+    let said = Said::from(output(child), home);
+    if let Ok(all) = instances() {
+        assert!(all.iter().all(|name| !name.starts_with(&own)), "{all:?}");
+    }
+    said
+}
+
+/// Names of the instances of tracefs, which is not mounted for this.
+fn instances() -> io::Result<Vec<String>> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let (flags, safe) = (FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty());
+    let mount = fsmount(&context, flags, safe)?;
+    let all = layermark_fd::open_dir(mount, "instances")?;
+    let names = layermark_fd::names(all.as_fd(), "")?;
+    let names = names.iter().map(|name| name.to_string_lossy().into_owned());
+    Ok(names.collect())
+}
+
+/// A program reads a file through a mapping that outlives the descriptor, in a child too.
+#[test]
+fn pages_that_are_read_through_a_mapping_are_touched_in_every_layer() {
+    if !has("strace") || !has(PYTHON) {
+        return skipped("strace or python3 is not installed");
+    }
+    let script = "import mmap, os\nf = open('pages'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); f.close()\nif os.fork() == 0:\n  m[0]; os._exit(0)\nos.wait()\nprint(sum(m[at] for at in range(0, len(m), 4096)))";
+    let lm = Lm::new()
+        .file("pages", vec![1; 1 << 20])
+        .file("app.py", script);
+    let dir = lm.dir.path().to_owned();
+    let said = record_and_look(lm, &["/nonexistent"]).code(1);
+    let said = record_and_look(said.then(), &[PYTHON, "app.py"]).code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    let count = |kind| it.calls.iter().filter(|call| call.kind == kind).count();
+    if !is_root() {
+        assert_eq!(count(CallKind::Map), 0);
+        said.prints("left out: 1 x mappings: the pages that are read through them (only root can record page faults)");
+        return;
+    }
+    if said.stdout.contains("x mappings: ") {
+        return skipped("page faults cannot be recorded here");
+    }
+    assert_eq!((count(CallKind::Map), count(CallKind::Unmap)), (1, 1));
+    // The kernel maps 16 pages at once, where it has them.
+    assert!(count(CallKind::Touch) >= 16, "{:?}", it.head);
+    let touched = it.calls.iter().filter(|call| call.kind == CallKind::Touch);
+    let tasks: std::collections::BTreeSet<u32> = touched.map(|call| call.task).collect();
+    assert_eq!(tasks.len(), 2, "the child, too");
+    let closed = it
+        .calls
+        .iter()
+        .rposition(|call| call.kind == CallKind::Close);
+    assert!(closed.is_some(), "{:?}", it.head);
+    let work = [&["native"], layers()].concat();
+    let report = said
+        .then()
+        .work_with(
+            &[
+                "replay",
+                "app.lmrec",
+                "--time",
+                "io",
+                "--blocks",
+                "1",
+                "--json",
+            ],
+            layers(),
+        )
+        .run()
+        .left_nothing()
+        .json();
+    for layer in work {
+        let figures = figures(&report, "/usr/bin/python3 app.py, I/O alone", layer);
+        assert!(
+            figures["kind_us.touch"].as_f64() > Some(0.0),
+            "{layer}: {figures:#}"
+        );
+    }
 }
 
 #[test]

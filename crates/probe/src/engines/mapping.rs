@@ -6,9 +6,8 @@
 #![allow(unsafe_code)] // mmap(2), memory that the kernel may take away, and a signal handler
 
 use std::{
-    fs::File,
     io,
-    os::fd::AsRawFd,
+    os::fd::{AsFd, AsRawFd},
     ptr,
     sync::{
         OnceLock,
@@ -51,10 +50,12 @@ pub struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
+// SAFETY: by a shared reference it is only read and flushed, and its entry has atomics.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `len` bytes: shared to write, private to read. `None` for a length of 0.
-    pub fn new(file: &File, len: usize, writes: bool) -> io::Result<Option<Self>> {
+    pub fn new(file: impl AsFd, len: usize, writes: bool) -> io::Result<Option<Self>> {
         if len == 0 {
             return Ok(None);
         }
@@ -65,8 +66,10 @@ impl Mapping {
             (libc::PROT_READ, libc::MAP_PRIVATE)
         };
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let start =
-            unsafe { libc::mmap(ptr::null_mut(), len, protection, kind, file.as_raw_fd(), 0) };
+        let start = unsafe {
+            let file = file.as_fd().as_raw_fd();
+            libc::mmap(ptr::null_mut(), len, protection, kind, file, 0)
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -292,6 +292,7 @@ impl Sequence {
                 Descriptor {
                     file,
                     closed_by_exec,
+                    is_mapping: false,
                 },
             );
         }

@@ -6,7 +6,7 @@ use super::{
     by_path::LONGEST,
     sequence::{Descriptor, Sequence, Shared, Use},
 };
-use crate::Call;
+use crate::{Call, CallKind};
 
 impl Sequence {
     /// A new open file at an absolute path.
@@ -17,7 +17,7 @@ impl Sequence {
             self.open_files.at(path).insert(file);
         }
         self.file_paths.push(path);
-        self.references.push(0);
+        self.references.push([0; 2]);
         file
     }
 
@@ -43,7 +43,7 @@ impl Sequence {
         self.open_files.put(path, taken);
     }
 
-    /// Forgets the path of a file that is closed.
+    /// Forgets the path of a file that is closed and not mapped.
     fn forget_path(&mut self, file: u32) {
         let Some(path) = self.file_paths[file as usize].take() else {
             return;
@@ -57,9 +57,9 @@ impl Sequence {
         }
     }
 
-    /// Another descriptor of an open file.
+    /// Another descriptor of an open file, or a mapping of it.
     pub fn open(&mut self, id: u32, number: i64, descriptor: Descriptor) {
-        self.references[descriptor.file as usize] += 1;
+        *descriptor.count(&mut self.references) += 1;
         self.task(id).table.borrow_mut().insert(number, descriptor);
     }
 
@@ -68,26 +68,35 @@ impl Sequence {
         self.task(id).table.borrow().get(&number).copied()
     }
 
-    /// Closes a descriptor: a call, if it was the last one of its open file.
+    /// Closes a descriptor, or ends a mapping: a call, if it was the last one of its open file.
     pub fn close(&mut self, id: u32, number: i64) -> Result<(), String> {
         let gone = self.task(id).table.borrow_mut().remove(&number);
-        let Some(Descriptor { file, .. }) = gone else {
+        let Some(descriptor) = gone else {
             return Ok(());
         };
-        let left = &mut self.references[file as usize];
+        let left = descriptor.count(&mut self.references);
         *left = left.saturating_sub(1);
         if *left > 0 {
             return Ok(());
         }
+        let file = descriptor.file;
+        let mut shared = vec![(Shared::File(file), Use::Exclusive)];
+        let kind = if descriptor.is_mapping {
+            self.mapped.remove(&file);
+            CallKind::Unmap
+        } else {
+            // It releases them, and another task may wait for that.
+            let locks = self.locked.remove(&file);
+            shared.extend(locks.map(|path| (Shared::Locks(path), Use::Exclusive)));
+            CallKind::Close
+        };
+        if self.references[file as usize] == [0; 2] {
+            self.forget_path(file);
+        }
         let call = Call {
             file: Some(file),
-            ..Call::new(crate::CallKind::Close)
+            ..Call::new(kind)
         };
-        let mut shared = vec![(Shared::File(file), Use::Exclusive)];
-        // It releases them, and another task may wait for that.
-        let locks = self.locked.remove(&file);
-        shared.extend(locks.map(|path| (Shared::Locks(path), Use::Exclusive)));
-        self.forget_path(file);
         self.emit(id, call, &shared)
     }
 
@@ -111,7 +120,7 @@ impl Sequence {
             .collect();
         if Rc::strong_count(&self.task(id).table) > 1 {
             for descriptor in table.values() {
-                self.references[descriptor.file as usize] += 1;
+                *descriptor.count(&mut self.references) += 1;
             }
             self.task(id).table = Rc::new(RefCell::new(table));
         }

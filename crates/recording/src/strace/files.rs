@@ -45,15 +45,13 @@ impl Sequence {
         outcome: i64,
     ) -> Result<(), String> {
         match e.name {
-            "mmap" | "mmap2" => {
-                if self.behind(id, e.arg(4)).is_some() {
-                    let shared = e.arg(3).contains("MAP_SHARED") && e.arg(2).contains("PROT_WRITE");
-                    self.leave(if shared {
-                        "shared mappings that may be written: what is written through them"
-                    } else {
-                        "mappings: the pages that are read through them"
-                    });
-                }
+            "mmap" | "mmap2" => return self.maps(id, e, outcome),
+            "munmap" => {
+                let [address, length] = [0, 1].map(|at| integer(e.arg(at)).unwrap_or(0));
+                return self.unmaps(id, address, length);
+            }
+            "mremap" => {
+                self.remaps(id, e, outcome);
                 return Ok(());
             }
             // One of the ends of splice is a pipe.

@@ -53,6 +53,15 @@ impl Gaps {
         self.tasks.entry(task).or_default().ended = at;
     }
 
+    /// A task has a page fault at this time, us. What it did until then is part of the gap in which that is.
+    pub fn faults(&mut self, task: u32, at: u64) {
+        let clock = self.tasks.entry(task).or_default();
+        if let Some(ended) = &mut clock.ended {
+            clock.sum.us = clock.sum.us.saturating_add(at.saturating_sub(*ended));
+            *ended = at.max(*ended);
+        }
+    }
+
     /// The next call of the recording is one of this task.
     pub fn call(&mut self, task: u32) {
         let clock = self.tasks.entry(task).or_default();
@@ -120,6 +129,24 @@ mod tests {
             gaps.call(7);
         }
         assert_eq!(gaps.of_calls(), [400; 20]);
+    }
+
+    /// A page fault is in the middle of a gap, to which strace adds once.
+    #[test]
+    fn a_gap_is_divided_by_a_page_fault() {
+        let mut gaps = Gaps::default();
+        gaps.faults(7, 500);
+        for at in 1..=20 {
+            gaps.ends(7, Some(at * 1000));
+            if at == 20 {
+                gaps.faults(7, 20_300);
+                gaps.call(7);
+                gaps.faults(7, 20_200);
+            }
+            gaps.begins(7, Some(at * 1000 + if at == 20 { 520 } else { 20 }));
+        }
+        gaps.call(7);
+        assert_eq!(gaps.of_calls(), [300, 200]);
     }
 
     #[test]

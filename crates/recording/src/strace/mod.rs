@@ -8,6 +8,7 @@ use std::io::BufRead;
 mod by_path;
 mod calls;
 mod descriptors;
+mod faults;
 mod files;
 mod gaps;
 mod hard_links;
@@ -15,6 +16,7 @@ mod infer;
 mod lex;
 mod log;
 mod lookups;
+mod mappings;
 mod names;
 mod number;
 mod paths;
@@ -26,6 +28,7 @@ mod tasks;
 mod tests;
 mod two_names;
 
+pub use faults::{Faults, MAPPINGS, TraceClock, line_of_trace};
 pub use lex::{Ended, path_of, quoted, took};
 pub use log::{Event, events};
 pub use names::error_name;
@@ -50,6 +53,8 @@ pub struct TraceOf {
     pub tree: Option<Vec<Entry>>,
     /// Files of the tree that it had open when it was started.
     pub opened: Vec<OpenFile>,
+    /// Its page faults, if they were recorded.
+    pub faults: Option<Faults>,
 }
 
 /// The parts of a recording, and what was seen.
@@ -80,6 +85,17 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
         }
         tree
     });
+    if let Some(lost) = of
+        .faults
+        .as_ref()
+        .map(|faults| faults.lost)
+        .filter(|lost| *lost > 0)
+    {
+        left_out.insert(
+            "page faults, of other files too: there were more than are kept".to_owned(),
+            lost,
+        );
+    }
     let mut sequence = Sequence::new(of, links, tree.is_none());
     sequence.left_out = left_out;
     let mut unfinished = Unfinished::default();
@@ -105,6 +121,7 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
         }
         one(&mut sequence, &mut unfinished, line)
     })?;
+    sequence.faults_until(u64::MAX)?;
     if sequence.calls.is_empty() {
         return Err("it has no calls on files of the directory".into());
     }
@@ -154,6 +171,9 @@ fn one(
     line: &Line<'_>,
 ) -> Result<(), String> {
     let &Line { task, at, text, .. } = line;
+    if let Some(at) = at {
+        sequence.faults_until(at)?;
+    }
     let goes_on = text.starts_with("<... ");
     if !goes_on {
         sequence.gaps.begins(task, at);

@@ -11,6 +11,7 @@ use std::{
 use super::{
     TraceOf,
     by_path::ByPath,
+    faults::{Faults, Mapped},
     gaps::Gaps,
     hard_links::HardLinks,
     infer::Inferred,
@@ -59,13 +60,22 @@ struct Uses {
     how: Option<Use>,
 }
 
-/// A descriptor: the number of its open file, and whether exec closes it.
+/// A descriptor, or a mapping: the number of its open file, and whether exec ends it.
 #[derive(Debug, Clone, Copy)]
 pub struct Descriptor {
     pub file: u32,
     pub closed_by_exec: bool,
+    pub is_mapping: bool,
 }
 
+impl Descriptor {
+    /// How many of its kind its open file has.
+    pub fn count(self, all: &mut [[u32; 2]]) -> &mut u32 {
+        &mut all[self.file as usize][usize::from(self.is_mapping)]
+    }
+}
+
+/// Descriptors by their numbers, and mappings by their addresses below 0: both are copied by fork, and shared by threads.
 pub type Table = Rc<RefCell<BTreeMap<i64, Descriptor>>>;
 
 /// A thread or process of the program.
@@ -100,7 +110,7 @@ pub struct Sequence {
     paths: HashMap<Vec<u8>, u32>,
     /// The number of the directory of each path, up to the recorded one.
     parents: Vec<Option<u32>>,
-    live: HashMap<u32, Task>,
+    pub live: HashMap<u32, Task>,
     births: Vec<Birth>,
     /// Calls of each task by its number, and what it has waited for.
     counts: Vec<u32>,
@@ -114,8 +124,12 @@ pub struct Sequence {
     pub open_files: ByPath<BTreeSet<u32>>,
     /// Bytes of names and paths.
     pub bytes: u64,
-    /// How many descriptors each open file has.
-    pub references: Vec<u32>,
+    /// How many descriptors and mappings each open file has.
+    pub references: Vec<[u32; 2]>,
+    /// Page faults that are to come, if they were recorded.
+    pub faults: Option<Faults>,
+    /// Open files that are mapped.
+    pub mapped: HashMap<u32, Mapped>,
     /// Open files that had a lock, with the number of the path at that time.
     pub locked: HashMap<u32, u32>,
     /// Names of the attributes that the program has set, by the paths of files.
@@ -157,6 +171,8 @@ impl Sequence {
             open_files: ByPath::default(),
             bytes: 0,
             references: Vec::new(),
+            faults: of.faults.clone(),
+            mapped: HashMap::new(),
             locked: HashMap::new(),
             attributes: ByPath::default(),
             listed: HashMap::new(),
@@ -312,7 +328,7 @@ impl Sequence {
         } else {
             let copy = parent.table.borrow().clone();
             for descriptor in copy.values() {
-                self.references[descriptor.file as usize] += 1;
+                *descriptor.count(&mut self.references) += 1;
             }
             Rc::new(RefCell::new(copy))
         };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{Call, call::open_flag};
 
+mod faults;
 mod hostile;
 mod left_out;
 mod order;
@@ -12,7 +13,7 @@ fn of(tree: Option<Vec<Entry>>) -> TraceOf {
         root: b"/r".to_vec(),
         cwd: b"/r".to_vec(),
         tree,
-        opened: Vec::new(),
+        ..TraceOf::default()
     }
 }
 
@@ -24,6 +25,11 @@ fn converted(log: &str) -> Converted {
 fn left(it: &Converted) -> Vec<&str> {
     let left = it.recording.head.left_out.keys();
     left.map(String::as_str).collect()
+}
+
+fn kinds(it: &Converted) -> Vec<&'static str> {
+    let calls = it.recording.calls.iter();
+    calls.map(|call| call.kind.id()).collect()
 }
 
 /// Each call in words: task, kind, name behind its directory, numbers, outcome, waits.

@@ -24,12 +24,13 @@ use layermark_recording::{
 };
 
 mod attached;
+mod faults;
 mod interrupts;
 mod program;
 mod standard;
 mod think;
 
-use self::{attached::Stopped, interrupts::Interrupts};
+use self::{attached::Stopped, faults::Tracing, interrupts::Interrupts};
 use super::{
     stdout,
     target::{Destination, FileOption},
@@ -84,6 +85,8 @@ struct Made {
     think: String,
     /// What strace cost, if it was measured.
     tracing: Option<String>,
+    /// Why page faults are not recorded, if they are not.
+    no_faults: Option<String>,
 }
 
 pub fn record(args: &RecordArgs) -> Result<ExitCode, Failure> {
@@ -118,15 +121,22 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         return Err(interrupts::stopped());
     }
     let opened = attached::inherited(&root).map_err(|e| Failure::failed(e.to_string()))?;
+    let tracing = Tracing::begin(&root, &tree);
     let traced = program::run(&interrupts, &strace, &args.argv, None)?;
     interrupts.go_on()?;
     // Notes may go to a file of the tree.
     let after = strace::safe(&listed(&root)?.entries);
+    let faults = tracing.and_then(|tracing| {
+        let ended = tracing.end(&after);
+        ended.map_err(|e| format!("page faults cannot be recorded: {e}"))
+    });
     if traced.code != Some(0) {
         say(format!("note: the program ended with {}", traced.shown()));
     }
+    let no_faults = faults.as_ref().err().cloned();
     let of = TraceOf {
         opened,
+        faults: faults.ok(),
         ..trace_of(&root, &here, tree)
     };
     let converted = converted(traced.open()?, &of)?;
@@ -174,6 +184,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         recording,
         think,
         tracing,
+        no_faults,
     })
 }
 
@@ -219,6 +230,7 @@ fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
             "not known: the program ran before, with {opened} files of the tree open, which a replay opens first"
         ),
         tracing: None,
+        no_faults: Some("not recorded of a program that runs already".into()),
     })
 }
 
@@ -233,7 +245,7 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
         root: trimmed(&root),
         cwd: trimmed(&std::path::absolute(cwd).map_err(unreadable)?),
         tree: None,
-        opened: Vec::new(),
+        ..TraceOf::default()
     };
     let file = layermark_fd::open_file(rustix::fs::CWD, log).map_err(unreadable)?;
     let converted = converted(BufReader::new(file), &of).map_err(|failure| {
@@ -260,6 +272,7 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
         recording,
         think: "not known: a log of strace does not show it".into(),
         tracing: None,
+        no_faults: Some("a log of strace does not show them".into()),
     })
 }
 
@@ -299,7 +312,7 @@ fn trace_of(root: &Path, cwd: &Path, tree: Vec<Entry>) -> TraceOf {
         root: root.as_os_str().as_bytes().to_vec(),
         cwd: cwd.as_os_str().as_bytes().to_vec(),
         tree: Some(tree),
-        opened: Vec::new(),
+        ..TraceOf::default()
     }
 }
 
@@ -436,7 +449,9 @@ fn summary(made: &Made, output: &Path, bytes: u64) -> String {
         let _ = writeln!(text, "recording it: {tracing}");
     }
     for (what, n) in &recording.head.left_out {
-        let _ = writeln!(text, "left out: {n} x {what}");
+        let why = made.no_faults.as_ref().filter(|_| what == strace::MAPPINGS);
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        let _ = writeln!(text, "left out: {n} x {what}{why}");
     }
     let file = output.to_string_lossy();
     text + &format!(

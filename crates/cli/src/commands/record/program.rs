@@ -29,9 +29,9 @@ use super::{
 };
 use crate::failure::{Code, Failure};
 
-/// Calls on files and descriptors, and those by which tasks wait for each other. `?`: skipped where strace or the
+/// Calls on files, descriptors and mappings, and those by which tasks wait for each other. `?`: skipped where strace or the
 /// machine does not know them.
-const CALLS: &str = "trace=%file,%desc,%process,%net,futex,?msync,?sync,?clock_nanosleep,?nanosleep,?io_uring_enter,?io_uring_setup";
+const CALLS: &str = "trace=%file,%desc,%process,%net,futex,?munmap,?mremap,?msync,?sync,?clock_nanosleep,?nanosleep,?io_uring_enter,?io_uring_setup";
 
 /// With children, paths of descriptors, times and no signals. Names of attributes have up to 255 bytes. So much of what is
 /// read and written is in the trace, too, which adds 1.3 us to the 27 of a call: `dd bs=4k` in turn with `-s 0`.

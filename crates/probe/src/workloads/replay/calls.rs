@@ -21,6 +21,7 @@ use rustix::{
 use crate::buffer::Buffer;
 
 use super::{
+    mappings::Mappings,
     sys,
     trace::{ReadyCall, Trace},
 };
@@ -29,6 +30,7 @@ use super::{
 pub struct Site {
     pub root: OwnedFd,
     files: Vec<RwLock<Option<OwnedFd>>>,
+    pub(super) mappings: Mappings,
     /// Data that is written.
     data: Buffer,
     /// Bytes that were copied in place of clones.
@@ -58,6 +60,7 @@ impl Site {
         Self {
             root,
             files,
+            mappings: Mappings::new(trace),
             data,
             copied: AtomicU64::new(0),
             openat2,
@@ -331,6 +334,9 @@ impl Site {
             K::Lremovexattr => fs::lremovexattr(whole, second)?,
             K::Fremovexattr => fs::fremovexattr(file()?, second)?,
             K::IsTerminal => sys::is_terminal(file()?.as_fd())?,
+            K::Map => self.mappings.map(call, file()?.as_fd())?,
+            K::Touch => self.mappings.touch(call)?,
+            K::Unmap => self.mappings.unmap(call)?,
             K::Fadvise => fs::fadvise(
                 file()?,
                 a as u64,

@@ -21,6 +21,7 @@ mod calls;
 mod copy;
 mod example;
 mod figures;
+mod mappings;
 mod once;
 mod outcome;
 mod params;

@@ -198,6 +198,54 @@ fn data_names_and_the_tree_are_as_recorded() {
     );
 }
 
+/// A page of a file that was cut, one behind the mapping, and a file that is not mapped: errors, and no SIGBUS.
+#[test]
+fn a_page_that_cannot_be_touched_is_an_error() {
+    let touch = |at: i64, outcome: i32| Call {
+        a: at,
+        outcome: outcome.into(),
+        ..on(CallKind::Touch, 0)
+    };
+    let it = recording(
+        &["f"],
+        vec![
+            create(0, 0),
+            Call {
+                a: 20_000,
+                ..on(CallKind::Ftruncate, 0)
+            },
+            touch(0, -libc::EBADF),
+            Call {
+                a: 40_000,
+                ..on(CallKind::Map, 0)
+            },
+            on(CallKind::Close, 0),
+            touch(16_384, 0),
+            touch(40_000, -libc::EFAULT),
+            Call {
+                a: 4096,
+                ..call(CallKind::Truncate, 0)
+            },
+            touch(0, 0),
+            touch(8192, -libc::EFAULT),
+            on(CallKind::Unmap, 0),
+            touch(0, -libc::EBADF),
+            Call {
+                outcome: (-libc::EBADF).into(),
+                ..on(CallKind::Unmap, 0)
+            },
+        ],
+    );
+    once(&it).unwrap();
+    let mut wrong = it;
+    wrong.calls[9].outcome = 0;
+    let wrong = once(&wrong).unwrap_err().message;
+    assert!(
+        wrong.contains("`touch`, ended with EFAULT here and with success"),
+        "{wrong}"
+    );
+}
+
 #[test]
 fn attributes_are_read_and_written() {
     let named = |kind| Call {

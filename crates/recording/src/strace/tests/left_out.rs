@@ -2,11 +2,6 @@
 
 use super::*;
 
-fn kinds(it: &Converted) -> Vec<&'static str> {
-    let calls = it.recording.calls.iter();
-    calls.map(|call| call.kind.id()).collect()
-}
-
 #[test]
 fn attributes_that_the_program_sets_are_kept() {
     let it = converted(

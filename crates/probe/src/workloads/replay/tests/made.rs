@@ -71,6 +71,9 @@ fn of_data() -> Vec<Call> {
         with(on(K::Lock, 0), 1, 0, 10),
         with(on(K::Flock, 0), 6, 0, 0),
         ends(on(K::IsTerminal, 0), -25),
+        with(on(K::Map, 0), 9010, 0, 0),
+        with(on(K::Touch, 0), 4096, 0, 0),
+        on(K::Unmap, 0),
     ]
 }
 
