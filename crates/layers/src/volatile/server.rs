@@ -3,7 +3,13 @@
 use std::{
     path::Path,
     process::Stdio,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
+};
+
+use rustix::{
+    fd::OwnedFd,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
 use super::{disk::NAME, failed};
@@ -12,25 +18,59 @@ use crate::{Control, LayerError, Undo, child::Process, mounts, needs, served::Wa
 /// How long it may take to mount.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Watches the calling thread while it works at `at`, where a server of the user's is mounted, or will be: a call that waits for
-/// that server for `silence` fails.
-pub fn watch(at: &Path, silence: Duration) -> Watched {
-    let at = at.to_path_buf();
-    Watched::new(silence, move || mounts::abort(&at))
+/// A server of the user's: a command in the foreground, and where it mounts itself.
+pub struct UserServer<'a> {
+    /// The command without the directory that it serves and the mount point.
+    pub command: &'a [String],
+    /// The directory that it serves.
+    pub source: &'a Path,
+    /// The mount point.
+    pub at: &'a Path,
+}
+
+impl UserServer<'_> {
+    /// Does `work` while the server runs, and then the steps of `undo`. A call of this thread that waits for the server for
+    /// `silence` fails, because the server is killed. `None` if that happened.
+    pub fn serve<T, E: From<LayerError>>(
+        &self,
+        silence: Duration,
+        undo: &mut Undo,
+        work: impl FnOnce(&mut Undo) -> Result<T, E>,
+    ) -> Option<Result<T, E>> {
+        let process = Arc::new(OnceLock::new());
+        let (at, killed) = (self.at.to_path_buf(), Arc::clone(&process));
+        let watched = Watched::new(silence, move || end(&at, killed.get()));
+        let started = serve_with(self.command, self.source, self.at, undo, &process);
+        let done = started.map_err(E::from).and_then(|()| work(undo));
+        // The last unmount waits for writes that the server has not answered.
+        undo.run();
+        (!watched.had_to_end()).then_some(done)
+    }
+}
+
+/// Ends all calls that wait for the server. Its end does that, also after the unmount, and needs no privilege. A command that
+/// only starts the server has no such end, but root of the machine can end the calls at the mount point.
+fn end(at: &PathBuf, process: Option<&OwnedFd>) {
+    if let Some(process) = process {
+        // Fails only if it has ended.
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
+    mounts::abort(at);
 }
 
 /// Runs `command` with the directory `source` and the mount point `at` as its last two arguments, and
 /// waits until it has mounted itself. It has to stay in the foreground. Of the user's environment it gets
-/// only the language.
+/// only the language. Puts a descriptor of its process into `known`.
 ///
 /// # Errors
 ///
 /// The program is not installed, ends, or does not mount in time.
-pub fn serve_with(
+fn serve_with(
     command: &[String],
     source: &Path,
     at: &Path,
     undo: &mut Undo,
+    known: &OnceLock<OwnedFd>,
 ) -> Result<(), LayerError> {
     let Some((program, arguments)) = command.split_first() else {
         let empty = std::io::ErrorKind::InvalidInput.into();
@@ -44,6 +84,11 @@ pub fn serve_with(
         .stderr(Stdio::piped());
     let process = Process::start_with(&mut started);
     let mut process = process.map_err(failed("start", Path::new(program)))?;
+    let pid = process.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    // Where a sandbox forbids it, only root of the machine can end calls.
+    if let Some(Ok(fd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        let _ = known.set(fd);
+    }
     let begun = Instant::now();
     let ended = loop {
         if mounts::assert_mounted(NAME, at, "fuse").is_ok() {
