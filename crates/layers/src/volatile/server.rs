@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_sys::process::{self, Stat};
 use rustix::{
     fd::OwnedFd,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
@@ -39,7 +40,9 @@ impl UserServer<'_> {
     ) -> Option<Result<T, E>> {
         let process = Arc::new(OnceLock::new());
         let (at, killed) = (self.at.to_path_buf(), Arc::clone(&process));
-        let watched = Watched::new(silence, move || end(&at, killed.get()));
+        let seen = Arc::clone(&process);
+        let waits_for_disk = move || seen.get().is_some_and(Started::waits_for_disk);
+        let watched = Watched::new(silence, waits_for_disk, move || end(&at, killed.get()));
         let started = serve_with(self.command, self.source, self.at, undo, &process);
         let done = started.map_err(E::from).and_then(|()| work(undo));
         // The last unmount waits for writes that the server has not answered.
@@ -48,19 +51,33 @@ impl UserServer<'_> {
     }
 }
 
+/// The process of a server.
+struct Started {
+    pid: u32,
+    fd: OwnedFd,
+}
+
+impl Started {
+    /// Whether one of its threads waits in the kernel so that no signal ends it: for a disk, and not for a request.
+    fn waits_for_disk(&self) -> bool {
+        let mut states = process::threads(self.pid).filter_map(|thread| Stat::of_thread(&thread));
+        states.any(|stat| stat.state == 'D')
+    }
+}
+
 /// Ends all calls that wait for the server. Its end does that, also after the unmount, and needs no privilege. A command that
 /// only starts the server has no such end, but root of the machine can end the calls at the mount point.
-fn end(at: &PathBuf, process: Option<&OwnedFd>) {
+fn end(at: &Path, process: Option<&Started>) {
     if let Some(process) = process {
         // Fails only if it has ended.
-        let _ = pidfd_send_signal(process, Signal::KILL);
+        let _ = pidfd_send_signal(&process.fd, Signal::KILL);
     }
     mounts::abort(at);
 }
 
 /// Runs `command` with the directory `source` and the mount point `at` as its last two arguments, and
 /// waits until it has mounted itself. It has to stay in the foreground. Of the user's environment it gets
-/// only the language. Puts a descriptor of its process into `known`.
+/// only the language. Puts its process into `known`.
 ///
 /// # Errors
 ///
@@ -70,7 +87,7 @@ fn serve_with(
     source: &Path,
     at: &Path,
     undo: &mut Undo,
-    known: &OnceLock<OwnedFd>,
+    known: &OnceLock<Started>,
 ) -> Result<(), LayerError> {
     let Some((program, arguments)) = command.split_first() else {
         let empty = std::io::ErrorKind::InvalidInput.into();
@@ -84,10 +101,11 @@ fn serve_with(
         .stderr(Stdio::piped());
     let process = Process::start_with(&mut started);
     let mut process = process.map_err(failed("start", Path::new(program)))?;
-    let pid = process.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let pid = Pid::from_child(process.child());
     // Where a sandbox forbids it, only root of the machine can end calls.
-    if let Some(Ok(fd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-        let _ = known.set(fd);
+    if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) {
+        let pid = process.child().id();
+        let _ = known.set(Started { pid, fd });
     }
     let begun = Instant::now();
     let ended = loop {
