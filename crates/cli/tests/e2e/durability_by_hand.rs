@@ -231,6 +231,26 @@ fn a_full_log_says_so_and_keeps_what_it_has() {
         .prints(&format!("{kept} of {kept} acknowledged"));
 }
 
+/// A disk whose last inode was that of the directory for the records, which stayed there.
+#[test]
+fn a_directory_in_which_nothing_can_be_made_is_removed() {
+    if !is_root() {
+        return skipped("only root may mount a small disk");
+    }
+    let small = "$W/../small";
+    let before = format!("mkdir {small} && mount -t tmpfs -o nr_inodes=2 none {small}");
+    let after = format!("ls {small} > $W/../left; umount {small}");
+    let Some(lm) = Lm::new()
+        .args(["durability", "record", "--force", "--to", "log", "small"])
+        .around(&before, &after)
+    else {
+        return;
+    };
+    let said = lm.run().fails(2, &["small: its disk is full"]);
+    let left = fs::read_to_string(said.dir.path().join("left")).expect("a list");
+    assert_eq!(left, "");
+}
+
 const NOBODY: u32 = 65534;
 
 /// Another user owns the tested directory, and puts a link to other files where the records are: root wrote there, and read
