@@ -299,7 +299,8 @@ fn another_user_who_owns_the_directory_leads_root_nowhere() {
     // Its records are the same, and somebody else could have written them.
     chown(&home, Some(NOBODY), Some(NOBODY)).expect("chown");
     let theirs = "it belongs to another user than the one who made it";
-    check().fails(2, &[theirs, "as the user who recorded"]);
+    let owner = "its log does not name the owner of the files: check as user 65534";
+    check().fails(2, &[theirs, "as the user who recorded", owner]);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(dir.path(), open).expect("chmod");
     check().fails(2, &["can be changed by other users", "chmod go-w"]);
