@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
         Some("probe") => commands::inner::probe(arguments),
-        Some("janitor") => commands::inner::janitor(),
+        Some("janitor") => commands::inner::janitor(arguments),
         Some("guest") => commands::inner::guest(),
         Some("fleet-task") => commands::inner::fleet_task(arguments),
         Some("place") => commands::inner::place(arguments),

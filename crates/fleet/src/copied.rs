@@ -1,4 +1,4 @@
-//! A copy of layermark that a launcher brought to a node, which removes itself.
+//! A copy of layermark that a launcher brought to a node for one task, which removes it.
 
 use std::{env, fs, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -7,13 +7,16 @@ use layermark_model::random_name;
 /// How names of copies begin. No other file has such a name.
 const PREFIX: &str = "layermark-copy-";
 
+/// Argument of a task, and of its janitor, whose program is such a copy.
+pub const COPIED: &str = "--copied";
+
 /// Path of a new copy in a directory. Its name cannot be guessed, so nobody else makes a file there first.
 pub(crate) fn path_in(dir: &str) -> String {
     let dir = dir.trim_end_matches('/');
     format!("{dir}/{}", random_name(PREFIX))
 }
 
-/// Removes the file of this program if that is a copy. Called by the process of a task that ends last.
+/// Removes the file of this program, which is a copy. Called by the process of a task that ends last.
 ///
 /// # Errors
 ///

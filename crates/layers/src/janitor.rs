@@ -70,6 +70,19 @@ static PID: AtomicU32 = AtomicU32::new(0);
 /// `journal` is an open directory of the user's, for the names of directories that still have to be removed. Without
 /// one, what a power cut leaves stays.
 pub fn spawn(exe: &Path, journal: Option<OwnedFd>) -> io::Result<Janitor> {
+    spawn_with(exe, None, journal)
+}
+
+/// The same with an argument for the janitor.
+///
+/// # Errors
+///
+/// It cannot be started.
+pub fn spawn_with(
+    exe: &Path,
+    argument: Option<&str>,
+    journal: Option<OwnedFd>,
+) -> io::Result<Janitor> {
     let (ours, its) = pair()?;
     let output = match &journal {
         Some(journal) => Stdio::from(journal.try_clone()?),
@@ -77,6 +90,7 @@ pub fn spawn(exe: &Path, journal: Option<OwnedFd>) -> io::Result<Janitor> {
     };
     let child = Command::new(exe)
         .arg("janitor")
+        .args(argument)
         .env_clear()
         .current_dir("/")
         // Ctrl-C and a closed terminal reach the whole process group of the shell's job.

@@ -37,22 +37,15 @@ impl KeptDir {
     /// `parent` cannot be used, or another user has replaced the directory.
     pub fn make(parent: &Path, name: &str) -> Result<Self, LayerError> {
         let opened = workdir::open(parent)?;
-        let made = || -> io::Result<(OwnedFd, u32)> {
-            mkdirat(&opened.dir, name, Mode::RWXU)?;
-            let dir = mounts::open_unmounted(&opened.dir, OsStr::new(name), OFlags::RDONLY)?;
-            let owner = owner_of_ours(&dir)?;
-            if fstat(&dir)?.st_uid != owner || !fd::names(dir.as_fd(), "")?.is_empty() {
-                let why = "another user has replaced the directory that was made in it";
-                return Err(io::Error::other(why));
-            }
-            match fsync(&opened.dir) {
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOTTY) => {}
-                other => other?,
-            }
-            Ok((dir, owner))
-        };
-        let (dir, owner) = made().map_err(|e| workdir::bad(parent)(workdir::in_words(&e)))?;
-        Self::seen(&opened, &dir, name, owner)
+        let bad = |e: io::Error| workdir::bad(parent)(workdir::in_words(&e));
+        mkdirat(&opened.dir, name, Mode::RWXU).map_err(|e| bad(e.into()))?;
+        let made = made(&opened.dir, name).map_err(bad);
+        let seen = made.and_then(|(dir, owner)| Self::seen(&opened, &dir, name, owner));
+        if seen.is_err() {
+            // Whatever has the name, only an empty directory is removed.
+            let _ = unlinkat(&opened.dir, name, AtFlags::REMOVEDIR);
+        }
+        seen
     }
 
     /// Finds the directory `name` in `parent`; `None` if it is absent. `owner`: to whom it belongs, if that is not this user.
@@ -115,12 +108,25 @@ impl Drop for KeptDir {
     }
 }
 
+/// Opens a new directory, makes its name durable, and finds out to whom it belongs.
+fn made(parent: &OwnedFd, name: &str) -> io::Result<(OwnedFd, u32)> {
+    let dir = mounts::open_unmounted(parent, OsStr::new(name), OFlags::RDONLY)?;
+    let owner = owner_of_ours(&dir)?;
+    if fstat(&dir)?.st_uid != owner || !fd::names(dir.as_fd(), "")?.is_empty() {
+        let why = "another user has replaced the directory that was made in it";
+        return Err(io::Error::other(why));
+    }
+    match fsync(parent) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOTTY) => {}
+        other => other?,
+    }
+    Ok((dir, owner))
+}
+
 /// To whom a new file of this process belongs there.
 fn owner_of_ours(dir: &OwnedFd) -> io::Result<u32> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = openat(dir, OURS, flags, Mode::RUSR | Mode::WUSR)?;
-    let owner = fstat(&file)?.st_uid;
-    drop(file);
+    let stat = fstat(openat(dir, OURS, flags, Mode::RUSR | Mode::WUSR)?);
     unlinkat(dir, OURS, AtFlags::empty())?;
-    Ok(owner)
+    Ok(stat?.st_uid)
 }

@@ -314,7 +314,7 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
 }
 
 /// Ends all calls that wait for the server of the FUSE file system at `at`, and unmounts it. Only root of the machine may do
-/// that.
+/// that: for another user it does nothing.
 pub(crate) fn abort(at: &Path) {
     let how = UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
     // If it is not mounted, nobody waits for it.

@@ -198,8 +198,13 @@ pub struct Watched {
 
 impl Watched {
     /// Starts a thread that calls `end` when the calling thread has waited in one call for `silence`. That has to end the
-    /// call. If no thread can be started, calls are not watched.
-    pub(crate) fn new(silence: Duration, end: impl FnOnce() + Send + 'static) -> Self {
+    /// call. While `waits_for_disk`, the wait does not count: the server is not at fault. If no thread can be started, calls
+    /// are not watched.
+    pub(crate) fn new(
+        silence: Duration,
+        waits_for_disk: impl Fn() -> bool + Send + 'static,
+        end: impl FnOnce() + Send + 'static,
+    ) -> Self {
         let mut wait = LongWait::of(rustix::thread::gettid(), silence);
         let (over, is_over) = mpsc::channel();
         let body = move || {
@@ -208,7 +213,7 @@ impl Watched {
                     // The kernel passes syncfs(2) on to no server in user space: it waits for a disk.
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         let flushes = wait.is_in(libc::SYS_syncfs);
-                        wait.look(!flushes);
+                        wait.look(!flushes && !waits_for_disk());
                     }
                     _ => return false,
                 }
@@ -293,10 +298,39 @@ mod tests {
     fn a_call_that_waits_too_long_is_ended_and_no_other() {
         let silence = Duration::from_millis(20);
         let (mut answer, server) = io::pipe().unwrap();
-        let watched = Watched::new(silence, move || drop(server));
+        let watched = Watched::new(silence, || false, move || drop(server));
         io::Read::read_to_end(&mut answer, &mut Vec::new()).unwrap();
         assert!(watched.had_to_end());
-        let watched = Watched::new(Duration::from_mins(10), || panic!("nothing waits"));
+        let watched = Watched::new(
+            Duration::from_mins(10),
+            || false,
+            || panic!("nothing waits"),
+        );
+        assert!(!watched.had_to_end());
+    }
+
+    /// A server was killed, and blamed, for a disk that did not answer it.
+    #[test]
+    fn a_server_that_waits_for_a_disk_is_not_ended() {
+        let silence = Duration::from_millis(20);
+        let (mut answer, server) = io::pipe().unwrap();
+        let (mut looks, mut server) = (0, Some(server));
+        let (look, looked) = mpsc::channel();
+        let waits = move || {
+            let _ = look.send(());
+            true
+        };
+        let watched = Watched::new(silence, waits, || panic!("it waits for a disk"));
+        thread::scope(|scope| {
+            // Three times as often as a wait that counts is looked at.
+            scope.spawn(move || {
+                while looks < 12 && looked.recv().is_ok() {
+                    looks += 1;
+                }
+                drop(server.take());
+            });
+            io::Read::read_to_end(&mut answer, &mut Vec::new()).unwrap();
+        });
         assert!(!watched.had_to_end());
     }
 

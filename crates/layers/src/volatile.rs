@@ -47,7 +47,7 @@ pub use history::History;
 pub use journal::{Event, Fate, Journal, Mark, Write};
 pub use recovery::{Recovery, recover};
 pub use serve::disk_serve;
-pub use server::{serve_with, watch};
+pub use server::UserServer;
 pub use view::{ReadAt, View};
 
 /// Bytes that a disk writes whole or not at all.

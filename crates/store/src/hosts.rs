@@ -2,7 +2,7 @@
 //! long to read for each of tens of thousands of runs, so the names are indexed in a table.
 //!
 //! It is only an index: a store of this format may lack it, and earlier versions add runs without it. Runs that are not
-//! in it are read.
+//! in it are read, and each new run adds some of them.
 
 use layermark_model::Run;
 use serde::Deserialize;
@@ -94,8 +94,8 @@ impl Names {
     }
 }
 
-/// Adds runs that are not in the index, a number of them at once. Returns whether there may be more.
-pub(crate) async fn add_missing(c: &mut AnyConnection) -> Result<bool, Inner> {
+/// Adds the newest runs that are not in the index: not all of them, because somebody waits for it.
+pub(crate) async fn add_missing(c: &mut AnyConnection) -> Result<(), Inner> {
     // First, because CREATE needs a privilege on a server, also if the table is there.
     if !is_there(c).await {
         let mut tx = c.begin().await?;
@@ -108,15 +108,13 @@ pub(crate) async fn add_missing(c: &mut AnyConnection) -> Result<bool, Inner> {
     let ids: Vec<String> = sqlx::query_scalar(AssertSqlSafe(some))
         .fetch_all(&mut *c)
         .await?;
-    let more = ids.len() == AT_ONCE;
     let mut rows = Vec::new();
     for (id, names) in names_of(c, &ids).await? {
         add(&mut rows, &id, names);
     }
     let mut tx = c.begin().await?;
     put(&mut tx, &rows).await?;
-    tx.commit().await?;
-    Ok(more)
+    Ok(tx.commit().await?)
 }
 
 /// Replaces the hosts of a run that is in the index already.

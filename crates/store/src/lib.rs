@@ -257,20 +257,10 @@ impl Store {
         Ok(())
     }
 
-    /// Adds this run, and those of earlier versions, to the index of hosts. Without it lists by host are slower, so an
+    /// Adds this run, and some that earlier versions made, to the index of hosts. Without it lists by host are slower, so an
     /// error is none of the run's.
     fn index_hosts(&mut self) {
-        let mut more = true;
-        while more {
-            more = false;
-            let added = self.synced(true, async |c| {
-                more = hosts::add_missing(c).await?;
-                Ok(())
-            });
-            if added.is_err() {
-                return;
-            }
-        }
+        let _ = self.synced(true, async |c| hosts::add_missing(c).await);
     }
 
     /// Adds hosts of a run that goes on to the index of hosts: one that had not started may have its name only now.

@@ -26,7 +26,11 @@ pub(crate) async fn put(
     rules: &str,
     tallies: &[(TallyKey, String)],
 ) -> Result<(), Inner> {
-    sqlx::query(TABLE).execute(&mut *c).await?;
+    let any = sqlx::query("SELECT run_id FROM tallies LIMIT 1");
+    // First, because CREATE needs a privilege on a server, also if the table is there.
+    if any.fetch_optional(&mut *c).await.is_err() {
+        sqlx::query(TABLE).execute(&mut *c).await?;
+    }
     let mut tx = c.begin().await?;
     for ((run, trials), tally) in tallies {
         sqlx::query(

@@ -30,34 +30,66 @@ const WORK: &[&str] = &[
 /// More are not watched: reading each takes about a microsecond, and each is an open file.
 const MOST: usize = 256;
 
-/// The counters of these threads, which stay open.
+/// The counter of a thread, which stays open.
+struct WatchedThread {
+    pid: u32,
+    schedstat: File,
+    /// What it showed last, ns.
+    waited_ns: Cell<u64>,
+}
+
+/// These threads.
 #[derive(Default)]
 pub struct KernelThreads {
-    each: Vec<(File, Cell<u64>)>,
+    each: Vec<WatchedThread>,
+    /// All threads of the kernel when they were last listed, in order. Empty: none is watched.
+    listed: Vec<u32>,
 }
 
 impl KernelThreads {
     /// Those that there are now. None where this process does not see them (a container), and where there are too many.
     pub fn open() -> Self {
-        let works = |pid: &u32| {
-            let name = name_of(*pid);
-            name.is_some_and(|name| WORK.iter().any(|begins| name.starts_with(begins)))
-        };
-        let all: Vec<u32> = pids().into_iter().filter(works).collect();
-        if all.len() > MOST {
-            return Self::default();
+        Self::default().with(pids())
+    }
+
+    /// Adds those that have started since, and leaves out those that have ended. The kernel starts and ends them as it has
+    /// work. Takes some 25 us for 80 threads, and is for a moment outside the clock.
+    pub fn renew(&mut self) {
+        if self.listed.is_empty() {
+            return;
         }
-        let mut each = Vec::with_capacity(all.len());
-        for pid in all {
+        // A kernel without lists of children needs milliseconds: there it stays with the first ones.
+        let now = children_of_first_thread(FIRST);
+        if !now.is_empty() {
+            *self = std::mem::take(self).with(now);
+        }
+    }
+
+    fn with(mut self, mut now: Vec<u32>) -> Self {
+        now.sort_unstable();
+        self.each
+            .retain(|thread| now.binary_search(&thread.pid).is_ok());
+        for pid in &now {
+            if self.listed.binary_search(pid).is_ok() || !works(*pid) {
+                continue;
+            }
             match File::open(format!("/proc/{pid}/schedstat")) {
-                Ok(file) => each.push((file, Cell::default())),
+                Ok(schedstat) if self.each.len() < MOST => self.each.push(WatchedThread {
+                    pid: *pid,
+                    schedstat,
+                    waited_ns: Cell::default(),
+                }),
                 // It has ended.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                // Too many open files: part of the threads would be taken for all.
-                Err(_) => return Self::default(),
+                // Too many threads or open files: part of the threads would be taken for all.
+                _ => return Self::default(),
             }
         }
-        Self { each }
+        if self.each.is_empty() {
+            return Self::default();
+        }
+        self.listed = now;
+        self
     }
 
     /// Nanoseconds for which they were ready to run and had no CPU since they started, over all of them. `None` if there
@@ -68,12 +100,12 @@ impl KernelThreads {
         }
         let mut counted = false;
         let mut sum = 0;
-        for (file, last) in &self.each {
-            if let Some(now) = Schedstat::read(file) {
-                last.set(now.wait_ns);
+        for thread in &self.each {
+            if let Some(now) = Schedstat::read(&thread.schedstat) {
+                thread.waited_ns.set(now.wait_ns);
                 counted |= now.is_counted();
             }
-            sum += last.get();
+            sum += thread.waited_ns.get();
         }
         counted.then_some(sum)
     }
@@ -92,6 +124,11 @@ pub fn pids() -> Vec<u32> {
     }
     all.push(FIRST);
     all
+}
+
+/// Whether it works for file systems and block devices.
+fn works(pid: u32) -> bool {
+    name_of(pid).is_some_and(|name| WORK.iter().any(|begins| name.starts_with(begins)))
 }
 
 /// The name of a process, up to 15 bytes.
@@ -162,12 +199,14 @@ mod tests {
             .arg("60")
             .spawn()
             .unwrap();
-        let file = File::open(format!("/proc/{}/schedstat", own.id())).unwrap();
+        let of = |pid: u32, waited_ns| WatchedThread {
+            pid,
+            schedstat: File::open(format!("/proc/{pid}/schedstat")).unwrap(),
+            waited_ns: Cell::new(waited_ns),
+        };
         let threads = KernelThreads {
-            each: vec![
-                (file, Cell::new(7)),
-                (File::open("/proc/self/schedstat").unwrap(), Cell::new(0)),
-            ],
+            each: vec![of(own.id(), 7), of(std::process::id(), 0)],
+            listed: Vec::new(),
         };
         own.kill().unwrap();
         own.wait().unwrap();
@@ -175,5 +214,27 @@ mod tests {
             assert!(sum >= 7);
         }
         assert_eq!(KernelThreads::default().waited_ns(), None);
+    }
+
+    /// What kworkers waited that started after the first list counted as the operation's own time.
+    #[test]
+    fn threads_that_start_later_are_watched_and_those_that_end_are_not() {
+        let mut threads = KernelThreads::open();
+        let softirq = |t: &WatchedThread| name_of(t.pid).is_some_and(|n| n == "ksoftirqd/0");
+        let Some(at) = threads.each.iter().position(softirq) else {
+            return eprintln!("skipped: no thread of the kernel is seen");
+        };
+        // As if it had not been there.
+        let late = threads.each.swap_remove(at);
+        threads.listed.retain(|pid| *pid != late.pid);
+        // As if this process had been a thread of the kernel.
+        let ended = std::process::id();
+        threads.each.push(WatchedThread { pid: ended, ..late });
+        threads.renew();
+        let is_watched = |pid| threads.each.iter().any(|t| t.pid == pid);
+        assert!(is_watched(late.pid) && !is_watched(ended));
+        let mut none = KernelThreads::default();
+        none.renew();
+        assert_eq!(none.waited_ns(), None);
     }
 }

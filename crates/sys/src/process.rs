@@ -37,6 +37,11 @@ impl Stat {
         Self::read(&File::open(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    /// State of the thread with this directory in `/proc`; `None` once it has ended.
+    pub fn of_thread(dir: &Path) -> Option<Self> {
+        Self::read(&File::open(dir.join("stat")).ok()?)
+    }
+
     /// Reads it again from the start of an open file; `None` once the process has ended.
     pub fn read(file: &File) -> Option<Self> {
         let mut line = [0; STAT];

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, io, process::ExitCode, time::Duration};
 
-use layermark_fleet::task;
+use layermark_fleet::{
+    copied::{self, COPIED},
+    task,
+};
 use layermark_layers::{janitor, keeper, sandbox, served};
 use layermark_model::protocol::UNTIMED;
 
@@ -33,11 +36,15 @@ pub fn probe(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ended(served, "probe")
 }
 
-/// Removes the work directory if layermark dies without doing so.
-pub fn janitor() -> ExitCode {
-    let ran = layermark_layers::janitor::run(io::stdin(), io::stdout());
+/// Removes the work directory if layermark dies without doing so, and the copy of layermark that a task ran.
+pub fn janitor(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let ran = janitor::run(io::stdin(), io::stdout());
     // It ends last of all processes of a task.
-    ended(ran.and(layermark_fleet::copied::remove()), "janitor")
+    let removed = match arguments.next() {
+        Some(word) if word == COPIED => copied::remove(),
+        _ => Ok(()),
+    };
+    ended(ran.and(removed), "janitor")
 }
 
 /// Runs as process 1 of a virtual machine that layermark booted. Refuses to run anywhere else.
@@ -73,17 +80,31 @@ pub fn disk_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 /// A task of a fleet: obeys a coordinator on its standard input.
 pub fn fleet_task(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
-    let arguments: Vec<String> = arguments.collect();
-    let name = match task::TaskName::find(&arguments, &task::variables()) {
-        Ok(name) => name,
-        Err(why) => return ended(Err(why), "fleet-task"),
-    };
-    keeper::keep(|| ended(serve_fleet(&name), "fleet-task"))
+    let mut arguments: Vec<String> = arguments.collect();
+    let copied = arguments.iter().position(|word| word == COPIED);
+    let copied = copied.map(|at| arguments.remove(at));
+    match task::TaskName::find(&arguments, &task::variables()) {
+        Ok(name) => keeper::keep(|| ended(serve_fleet(&name, copied.as_deref()), "fleet-task")),
+        Err(why) => {
+            let failed = ended(Err(why), "fleet-task");
+            remove_copy(copied.as_deref());
+            failed
+        }
+    }
 }
 
-fn serve_fleet(name: &task::TaskName) -> io::Result<()> {
+/// For a task without a janitor, which would do it.
+fn remove_copy(copied: Option<&str>) {
+    if copied.is_some() {
+        let _ = ended(copied::remove(), "fleet-task");
+    }
+}
+
+fn serve_fleet(name: &task::TaskName, copied: Option<&str>) -> io::Result<()> {
     // It removes the task's directory when the task ends for any reason.
-    let janitor = janitor::spawn(&std::env::current_exe()?, dir_journal::open())?;
+    let janitor = std::env::current_exe()
+        .and_then(|exe| janitor::spawn_with(&exe, copied, dir_journal::open()))
+        .inspect_err(|_| remove_copy(copied))?;
     sandbox::enter().map_err(io::Error::other)?;
     keeper::obey();
     served::watch_main(SILENCE, |path, silence| {

@@ -231,6 +231,26 @@ fn a_full_log_says_so_and_keeps_what_it_has() {
         .prints(&format!("{kept} of {kept} acknowledged"));
 }
 
+/// A disk whose last inode was that of the directory for the records, which stayed there.
+#[test]
+fn a_directory_in_which_nothing_can_be_made_is_removed() {
+    if !is_root() {
+        return skipped("only root may mount a small disk");
+    }
+    let small = "$W/../small";
+    let before = format!("mkdir {small} && mount -t tmpfs -o nr_inodes=2 none {small}");
+    let after = format!("ls {small} > $W/../left; umount {small}");
+    let Some(lm) = Lm::new()
+        .args(["durability", "record", "--force", "--to", "log", "small"])
+        .around(&before, &after)
+    else {
+        return;
+    };
+    let said = lm.run().fails(2, &["small: its disk is full"]);
+    let left = fs::read_to_string(said.dir.path().join("left")).expect("a list");
+    assert_eq!(left, "");
+}
+
 const NOBODY: u32 = 65534;
 
 /// Another user owns the tested directory, and puts a link to other files where the records are: root wrote there, and read
@@ -279,7 +299,8 @@ fn another_user_who_owns_the_directory_leads_root_nowhere() {
     // Its records are the same, and somebody else could have written them.
     chown(&home, Some(NOBODY), Some(NOBODY)).expect("chown");
     let theirs = "it belongs to another user than the one who made it";
-    check().fails(2, &[theirs, "as the user who recorded"]);
+    let owner = "its log does not name the owner of the files: check as user 65534";
+    check().fails(2, &[theirs, "as the user who recorded", owner]);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(dir.path(), open).expect("chmod");
     check().fails(2, &["can be changed by other users", "chmod go-w"]);

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -561,4 +561,24 @@ fn a_batch_file_of_slurm_runs() {
         id.is_some_and(|id| id.strip_suffix(".json").is_some())
     };
     assert_eq!(made.filter(is_report).count(), 1, "{out}");
+}
+
+/// Every janitor removed a program of this name, and a task that failed before it had a janitor left its copy.
+#[test]
+fn a_copy_is_removed_by_its_task_also_if_that_fails_at_once_and_by_nobody_else() {
+    let lm = Lm::new();
+    let copy = lm.dir.path().join("layermark-copy-1");
+    fs::copy(binary(), &copy).expect("a copy");
+    let there_after = |words: &[&str]| {
+        let mut command = Command::new(&copy);
+        command.args(words).env_clear().stdin(Stdio::null());
+        let said = command.output().expect("the copy");
+        (said.status.success(), copy.exists())
+    };
+    assert_eq!(there_after(&["janitor"]), (true, true));
+    assert_eq!(there_after(&["fleet-task"]), (false, true));
+    // Its number is not known.
+    assert_eq!(there_after(&["fleet-task", "--copied"]), (false, false));
+    fs::copy(binary(), &copy).expect("a copy");
+    assert_eq!(there_after(&["janitor", "--copied"]), (true, false));
 }

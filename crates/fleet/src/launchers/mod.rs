@@ -139,6 +139,7 @@ fn one_each(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copied::COPIED;
 
     fn asked(words: &[&str], hosts: &str) -> Asked {
         Asked {
@@ -201,7 +202,8 @@ mod tests {
         let words = copies();
         assert_eq!(of(&words).len(), 1, "{words:?}");
         assert_ne!(of(&words), of(&copies()));
-        assert_eq!(words[words.len() - 2..], ["/opt/layermark", TASK]);
+        let task = ["/opt/layermark", TASK, COPIED];
+        assert_eq!(words[words.len() - 3..], task);
         let e = with(&mpi::MPI, "a,b").unwrap_err();
         assert!(e.message.contains("only --launcher slurm"), "{e}");
     }

@@ -56,6 +56,7 @@ fn commands(asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
         .chain(asked.words.iter().cloned());
     let mut words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
     words.extend([asked.exe.clone().into(), TASK.into()]);
+    words.extend(asked.sbcast.as_ref().map(|_| copied::COPIED.into()));
     Ok(vec![StartCommand {
         words,
         tasks: (0..count).map(|task| (task, None)).collect(),

@@ -5,10 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_layers::{
-    LayerError, Undo,
-    volatile::{serve_with, watch},
-};
+use layermark_layers::{LayerError, Undo, volatile::UserServer};
 
 use super::Cutter;
 use crate::execute::layer_failure::LayerFailure;
@@ -37,19 +34,19 @@ impl Cutter<'_> {
             fs::create_dir_all(dir)
                 .map_err(|e| LayerFailure::new(format!("{}: {e}", dir.display())))?;
         }
-        let watched = watch(at, self.request.silence);
-        let done = serve_with(&self.layer.server, &source, at, undo)
-            .map_err(LayerFailure::from)
-            .and_then(|()| work(at, undo));
-        let is_silent = watched.had_to_end();
-        undo.run();
-        if !is_silent {
+        let server = UserServer {
+            command: &self.layer.server,
+            source: &source,
+            at,
+        };
+        let silence = self.request.silence;
+        if let Some(done) = server.serve(silence, undo, |undo| work(at, undo)) {
             return done;
         }
         let silent = LayerError::Silent {
             layer: self.layer.name.clone(),
             path: at.into(),
-            after: self.request.silence,
+            after: silence,
         };
         Err(self.silent.get_or_init(|| silent.into()).clone())
     }

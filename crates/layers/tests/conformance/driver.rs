@@ -144,6 +144,7 @@ const CUTS: &[(&str, &str)] = &[
     ("cut-recovery", "native"),
     ("cut-early", "loop:ext4,size=96M"),
     ("cut-places", "native"),
+    ("cut-held", "native"),
 ];
 
 pub fn main(args: &[OsString]) -> ExitCode {

@@ -9,11 +9,14 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, End, Layer, Spec, Undo,
+    Base, Content, End, Layer, LayerError, Spec, Undo,
     volatile::{
-        Choice, DiskOptions, History, Lie, Mark, PowerCutBase, ReadAt, Recovery, places, recover,
+        Choice, DiskOptions, History, Lie, Mark, PowerCutBase, ReadAt, Recovery, UserServer,
+        places, recover,
     },
 };
+
+use rustix::{fs::AtFlags, mount::UnmountFlags};
 
 use crate::inside::{Up, open};
 
@@ -33,6 +36,7 @@ pub fn run(mode: &str, layer: &dyn Layer, spec: &Spec, base: &Base) {
         "cut-recovery" => cut.recovery(),
         "cut-early" => cut.early(),
         "cut-places" => cut.in_place(),
+        "cut-held" => cut.held(),
         "cut-hang" => cut.hang(),
         other => panic!("no check {other}"),
     }
@@ -307,6 +311,42 @@ impl Cut<'_> {
         }
         println!("{states} states");
         assert_eq!(undo.run(), 0);
+    }
+
+    /// A server of the user's that never answers what the last step of the undo asks: the watch had ended by then. Its mount
+    /// point is gone, so only its end ends the call.
+    fn held(&self) {
+        let dir = &self.base.dir;
+        let [source, at] = ["source", "at"].map(|name| dir.join(name));
+        for dir in [&source, &at] {
+            fs::create_dir(dir).unwrap();
+        }
+        let holds = dir.join("holds");
+        let serve = "LAYERMARK_FUSE_HOLDS=$0 exec \"$1\" fuse-serve \"$2\" \"$3\" fuse";
+        let words = ["sh".as_ref(), "-c".as_ref(), serve.as_ref()];
+        let words = words.into_iter().chain([&*holds, &*self.base.exe]);
+        let words = words.map(|word: &Path| word.to_string_lossy().into_owned());
+        let command: Vec<String> = words.collect();
+        let server = UserServer {
+            command: &command,
+            source: &source,
+            at: &at,
+        };
+        let mut undo = Undo::new();
+        let done: Option<Result<(), LayerError>> =
+            server.serve(Duration::from_secs(2), &mut undo, |undo| {
+                let dir = File::open(&at).unwrap();
+                fs::create_dir(at.join("left")).unwrap();
+                let mounted = at.clone();
+                undo.push("ask the server", move || {
+                    rustix::mount::unmount(&mounted, UnmountFlags::DETACH)?;
+                    fs::write(holds, "rmdir")?;
+                    rustix::fs::unlinkat(&dir, "left", AtFlags::REMOVEDIR).unwrap_err();
+                    Ok(())
+                });
+                Ok(())
+            });
+        assert!(done.is_none(), "{done:?}");
     }
 
     /// Up and being written to, until somebody kills us.

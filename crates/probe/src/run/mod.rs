@@ -328,6 +328,7 @@ impl<W: Repeat> Repeated<W> {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
+        self.kernel.renew();
         let uncounted_ns = self.lead_in(ask.lead_in_ns, beat)?;
         let mut used = Used::default();
         let mut turn = Turn {
@@ -382,6 +383,7 @@ impl<W: Repeat> Repeated<W> {
         let rules = self.work.passes();
         while more(rules, self.work.context(), trial.passes.len() as u64, &sum) {
             let Turn { ops, bytes, .. } = sum;
+            self.kernel.renew();
             let done = self.stretch(Extent::PASS, &mut used, &mut |n| beat(ops + n, bytes))?;
             trial.syncs += done.syncs;
             trial.passes.push(Pass {

@@ -261,7 +261,12 @@ impl Sequence {
             self.hard_links.opened_without_name(file);
         } else if outcome >= 0 {
             let real = self.links.real(&path, true);
-            self.hard_links.opened(file, &real);
+            if real == path {
+                self.hard_links.opened(file, &real);
+            } else {
+                let open = self.open_files.get(&real).into_iter().flatten();
+                self.hard_links.opened_behind(file, &real, open.copied());
+            }
         }
         let exclusive = outcome >= 0 && (makes || bit("O_TRUNC"));
         let mut shared = self.of_name(

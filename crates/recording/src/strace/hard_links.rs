@@ -52,24 +52,37 @@ impl HardLinks {
         }
     }
 
+    /// A file is open, behind a link, by this name. Its open file has the name of the link, which does not move with this one,
+    /// so it is numbered at once. `open`: what is open by this name already.
+    pub fn opened_behind(&mut self, file: u32, path: &[u8], open: impl Iterator<Item = u32>) {
+        let number = self.numbered(path, open);
+        self.open.insert(file, number);
+    }
+
     /// A file is open that has no name yet.
     pub fn opened_without_name(&mut self, file: u32) {
         let number = self.add();
         self.open.insert(file, number);
     }
 
+    /// The number of the file with this name, which it is given if it has none.
+    fn numbered(&mut self, path: &[u8], open: impl Iterator<Item = u32>) -> u32 {
+        if let Some(number) = self.of_name(path) {
+            return number;
+        }
+        let number = self.add();
+        // Some may be of a file that had this name before.
+        for file in open {
+            self.open.entry(file).or_insert(number);
+            self.numbered += 1;
+        }
+        self.names.insert(path.to_vec(), number);
+        number
+    }
+
     /// A file has another name. `open`: what is open by the first one.
     pub fn linked(&mut self, from: &[u8], open: impl Iterator<Item = u32>, to: Vec<u8>) {
-        let number = self.of_name(from).unwrap_or_else(|| {
-            let number = self.add();
-            // Some may be of a file that had this name before.
-            for file in open {
-                self.open.entry(file).or_insert(number);
-                self.numbered += 1;
-            }
-            number
-        });
-        self.names.insert(from.to_vec(), number);
+        let number = self.numbered(from, open);
         self.names.insert(to, number);
     }
 

@@ -1,6 +1,6 @@
 //! A fleet: each host against the others, and the share under more and more of them.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use layermark_model::{FleetRun, LostHost};
 
@@ -10,14 +10,14 @@ use crate::{
         LEVEL,
         fleet::{self, PointRounds},
     },
-    plain,
+    group, plain,
     statements::{
         fleet::{CheckAnswer, CurveSays, FleetAnswer, HostPart, HostSays, HostsUnlike, NothingAt},
         odd::OddAt,
     },
     types::{
         CheckedHost, FleetCheck, FleetFound, FleetHostRow, FleetPoint, FleetReport, HostWord,
-        ManyRuns, Report, SlowHost, Standings,
+        ManyRuns, Report, ResultRow, SlowHost, Standings,
     },
     words::{NO_NAMES, Names, Words},
 };
@@ -95,21 +95,27 @@ impl FleetCheck {
 fn asked<'a>(hosts: &[HostOfCheck<'a>]) -> BTreeMap<(&'a str, &'a str), Option<NothingAt<'a>>> {
     let reports = hosts.iter().filter(|h| h.lost.is_none());
     let rows = reports.filter_map(|h| h.report).flat_map(|r| &r.results);
-    let mut all = BTreeMap::new();
+    let mut all = BTreeMap::<_, Vec<&ResultRow>>::new();
     for row in rows {
-        let nothing = NothingAt {
-            layer: &row.layer,
-            point: &row.label,
-            error: row.error.as_deref(),
-        };
-        let of = all
-            .entry((row.layer.as_str(), row.label.as_str()))
-            .or_insert(Some(nothing));
-        if row.op_us.is_some() {
-            *of = None;
-        }
+        let at = (row.layer.as_str(), row.label.as_str());
+        all.entry(at).or_default().push(row);
     }
-    all
+    let nothing = |((layer, point), rows): (_, Vec<&'a ResultRow>)| {
+        if rows.iter().any(|row| row.op_us.is_some()) {
+            return ((layer, point), None);
+        }
+        let errors = rows.iter().filter_map(|row| row.error.as_deref());
+        let errors = group::by(errors, |error| *error).into_iter();
+        let mut errors: Vec<(&str, usize)> = errors.map(|(e, of)| (e, of.len())).collect();
+        errors.sort_by_key(|(_, hosts)| Reverse(*hosts));
+        let nothing = NothingAt {
+            layer,
+            point,
+            errors,
+        };
+        ((layer, point), Some(nothing))
+    };
+    all.into_iter().map(nothing).collect()
 }
 
 fn says<'a>(compared: Option<&'a ManyRuns>, host: &str, results: usize) -> HostSays<'a> {

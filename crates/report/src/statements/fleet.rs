@@ -45,14 +45,14 @@ pub struct CheckAnswer<'a> {
 }
 
 /// A result that no host of a check has.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NothingAt<'a> {
     /// Name of the layer.
     pub layer: &'a str,
     /// Label of the point.
     pub point: &'a str,
-    /// Why the trials of one of the hosts failed, if any was made.
-    pub error: Option<&'a str>,
+    /// Why the first trials of hosts failed, and of how many each, the most frequent first.
+    pub errors: Vec<(&'a str, usize)>,
 }
 
 /// The answer of a fleet's run.

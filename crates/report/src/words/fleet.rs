@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// Most reasons that a line names.
+const REASONS: usize = 3;
+
 /// What is said of a host, with its name.
 pub fn line(host: &str, said: &str) -> Text {
     said_of(&Text::code(host), said)
@@ -134,9 +137,14 @@ impl Words for NothingAt<'_> {
         } else {
             text!("in {}", Text::code(self.layer))
         };
-        let why = self.error.map(|e| text!(": {e}")).unwrap_or_default();
+        let each = self.errors.iter().take(REASONS);
+        let each = each.map(|(error, hosts)| text!("{error} ({})", count(*hosts, "host")));
+        let more = self.errors.len().saturating_sub(REASONS);
+        let more = (more > 0).then(|| text!("{more} more reasons"));
+        let why = Text::joined(each.chain(more), "; ");
+        let colon = if self.errors.is_empty() { "" } else { ": " };
         let point = self.point;
-        text!("nothing could be measured on any host at {point} {place}{why}")
+        text!("nothing could be measured on any host at {point} {place}{colon}{why}")
     }
 }
 

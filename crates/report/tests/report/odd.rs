@@ -437,10 +437,11 @@ fn a_host_without_results_that_others_have_is_not_like_them() {
 #[test]
 fn hosts_whose_share_is_full_are_not_alike() {
     let mut runs = [run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)];
-    for run in &mut runs {
+    let errors = ["Read-only file system", "No space left on device"];
+    for (number, run) in runs.iter_mut().enumerate() {
         for row in run.results.iter_mut().filter(|row| row.layer == "fuse") {
             (row.op_us, row.ratio, row.trials) = (None, None, 0);
-            row.error = Some("No space left on device".into());
+            row.error = Some(errors[number.min(1)].into());
         }
     }
     let found = check(&runs);
@@ -452,7 +453,9 @@ fn hosts_whose_share_is_full_are_not_alike() {
     for text in &found.nothing {
         let says = text.starts_with("nothing could be measured on any host at ");
         assert!(
-            says && text.ends_with(" in `fuse`: No space left on device"),
+            says && text.ends_with(
+                " in `fuse`: No space left on device (2 hosts); Read-only file system (1 host)"
+            ),
             "{text}"
         );
     }

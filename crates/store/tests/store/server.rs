@@ -194,6 +194,15 @@ fn a_user_may_read_without_being_allowed_to_write() {
         let found = Store::open_read(at).unwrap().list(filter).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
     }
+    // So are the tallies. CREATE TABLE needs a privilege, also if the table is there.
+    let tallies = |run: &str| [((run.to_owned(), 1), "{}".to_owned())];
+    let refused = write.keep_tallies("1", &tallies("01OTHER")).unwrap_err();
+    assert!(matches!(refused, StoreError::Denied { .. }), "{refused:?}");
+    store.keep_tallies("1", &tallies("01RUN")).unwrap();
+    server.sql(&at, "GRANT SELECT, INSERT, UPDATE ON tallies TO writer");
+    write.keep_tallies("1", &tallies("01OTHER")).unwrap();
+    let kept = store.tallies("1", &["01RUN", "01OTHER"]).unwrap();
+    assert_eq!(kept.len(), 2);
     // In a new database only its owner may make tables.
     let empty = server
         .database()

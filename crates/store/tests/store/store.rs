@@ -16,6 +16,7 @@ on_both!(
     runs_are_listed_by_plan_layer_and_time,
     runs_are_listed_by_host,
     hosts_of_a_store_of_an_earlier_version_are_found_and_indexed,
+    a_run_that_begins_indexes_some_earlier_ones,
     imports_are_kept_beside_the_runs,
     tallies_are_kept_by_rules_and_trials,
     a_trial_is_stored_once_and_only_for_a_run_that_is_there,
@@ -354,6 +355,38 @@ fn hosts_of_a_store_of_an_earlier_version_are_found_and_indexed(at: &str) {
         [of_host(&mut read, "n1"), of_host(&mut read, "n2")],
         ["A", "B"]
     );
+}
+
+/// The first run in a store of 20,000 runs waited until all of them were in the index.
+fn a_run_that_begins_indexes_some_earlier_ones(at: &str) {
+    let of = |id: &str, host: &str| {
+        let mut run = run(id, 9_000);
+        run.machine.label = Some(host.into());
+        run
+    };
+    let mut store = Store::open(at).unwrap();
+    store.begin(&of("A1", "n1")).unwrap();
+    drop(store);
+    sql(
+        at,
+        "INSERT INTO runs SELECT 'B' || n, name, n, ended_ms, status, point_count, run, points FROM runs,
+         (WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 450) SELECT n FROM c) AS c",
+    );
+    sql(at, "DROP TABLE hosts");
+    for (id, indexed) in [("A2", 199), ("A3", 398), ("A4", 451), ("A5", 451)] {
+        let mut store = Store::open(at).unwrap();
+        store.begin(&of(id, "n2")).unwrap();
+        drop(store);
+        // Runs that are not in the index are read.
+        sql(at, "UPDATE runs SET name = run, run = '{}'");
+        let filter = Filter {
+            host: Some("n1".into()),
+            ..Filter::from(1_000)
+        };
+        let found = Store::open_read(at).unwrap().list(filter).unwrap();
+        assert_eq!(found.len(), indexed, "{id}");
+        sql(at, "UPDATE runs SET run = name");
+    }
 }
 
 fn imports_are_kept_beside_the_runs(at: &str) {

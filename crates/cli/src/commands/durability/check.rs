@@ -2,6 +2,8 @@
 
 use std::{
     fmt::Write as _,
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -68,7 +70,7 @@ fn look(args: &CheckArgs, dir: &Path, log: &Log, record: usize) -> Result<ExitCo
         log.head.dir
     );
     let home = KeptDir::find(dir, &name, log.head.owner)
-        .map_err(|e| record::unusable(e, "check as the user who recorded"))?
+        .map_err(|e| record::unusable(e, &who_may_check(&dir.join(&name), log)))?
         .ok_or_else(|| {
             let home = dir.join(name).display().to_string();
             Failure::usage(format!("{home} is absent, so nothing can be said")).hint(mount)
@@ -117,6 +119,23 @@ fn look(args: &CheckArgs, dir: &Path, log: &Log, record: usize) -> Result<ExitCo
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// The hint for a directory that does not belong to this user.
+fn who_may_check(home: &Path, log: &Log) -> String {
+    let recorder = "check as the user who recorded".to_owned();
+    let us = rustix::process::geteuid().as_raw();
+    let other = fs::symlink_metadata(home)
+        .ok()
+        .filter(|stat| stat.is_dir() && stat.uid() != us);
+    match other {
+        Some(stat) if log.head.owner.is_none() => format!(
+            "{recorder}; if an earlier version recorded on a share with root_squash, its log does not name the owner of the files: \
+             check as user {}",
+            stat.uid()
+        ),
+        _ => recorder,
+    }
 }
 
 /// One line for each writer, then the first lost record of each.

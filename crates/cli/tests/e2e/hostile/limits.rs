@@ -1,5 +1,7 @@
 //! Limits of a shell and a bare container: an error and a hint each, no signal and no panic.
 
+use layermark_testkit::fixtures::fixture;
+
 use crate::common::{Lm, READ, is_root, skipped};
 
 /// What a limit makes of a run, which it ends.
@@ -174,18 +176,20 @@ fn soft_limits_are_raised() {
     }
 }
 
+/// The store is beyond the limit, so that its log cannot be emptied into it, and each block adds to the log until this
+/// may not grow either.
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
-    let args = ["--budget", "20s", "--precision", "0.1%"];
-    let lm = Lm::new().work_with(READ, &["mock", "mock:ns=1500,noise=0.3"]);
+    let mut large = fixture("quiet").read();
+    large.run.machine.label = Some("x".repeat(5 << 20));
+    let lm = Lm::new().keeping_runs([large]);
+    let lm = lm.work_with(READ, &["mock", "mock:ns=1500"]);
     // In units of 512 bytes for sh: 4 MiB.
-    if let Some(lm) = lm.args(args).around("ulimit -f 8192", "") {
-        let said = lm.run();
-        assert!(
-            matches!(said.code, Some(1 | 4)),
-            "{:?}: {}",
-            said.code,
-            said.stderr
+    let lm = lm.args(["--blocks", "2000"]).around("ulimit -f 8192", "");
+    if let Some(lm) = lm {
+        let said = lm.run().fails(
+            1,
+            &["no file may have more than 4194304 bytes", "ulimit -f"],
         );
         assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
     }

@@ -121,6 +121,37 @@ fn names_that_a_file_had_before_are_ordered_too() {
     );
 }
 
+/// The open file has the name of the link, and lost its own one with the first name of the file.
+#[test]
+fn a_file_that_was_opened_behind_a_link_keeps_its_other_names() {
+    let tree = vec![
+        Entry::directory("d".into(), 0o755),
+        Entry::file("d/f".into(), 0o644, 9),
+        Entry::link("l".into(), "d".into()),
+    ];
+    let log = r#"1 fork() = 2
+1 openat(AT_FDCWD</r>, "d/f", O_RDONLY) = 3</r/d/f>
+1 openat(AT_FDCWD</r>, "l/f", O_RDWR) = 4</r/d/f>
+1 link("d/f", "g") = 0
+1 unlink("d/f") = 0
+2 truncate("g", 1) = 0
+1 write(4</r/g>, ""..., 5) = 5
+2 truncate("g", 2) = 0
+1 read(3</r/g>, ""..., 9) = 1
+"#;
+    let it = convert(log.as_bytes(), &of(Some(tree))).unwrap();
+    let all = words(&it.recording);
+    assert_eq!(
+        all[4..],
+        [
+            "1 truncate g after 0:4",
+            "0 write #1 = 5 after 1:1",
+            "1 truncate g after 0:5",
+            "0 read #0 = 1 after 1:2",
+        ]
+    );
+}
+
 /// Links that lead up are followed here, and only as long as they are there.
 #[test]
 fn links_move_are_replaced_and_removed() {

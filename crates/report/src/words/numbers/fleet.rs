@@ -63,13 +63,18 @@ fn hosts_of_a_check() {
             let named = answer.odd.len() as f64;
             check(&answer.words(&NAMES), &answer, &[named]);
         }
-        for error in [None, Some("No space left on device")] {
+        for reasons in 0..6_u8 {
+            let error = |_| ("No space left on device", d.count());
             let nothing = NothingAt {
                 layer: "fuse",
                 point: "small read",
-                error,
+                errors: (0..reasons).map(error).collect(),
             };
-            check(&nothing.words(&NAMES), &nothing, &[]);
+            check(
+                &nothing.words(&NAMES),
+                &nothing,
+                &[f64::from(reasons) - 3.0],
+            );
         }
     });
     let until = [
