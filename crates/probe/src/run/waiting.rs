@@ -209,7 +209,8 @@ mod tests {
                 let part = OpRange {
                     from: 0,
                     to: u64::MAX,
-                    limit_ns: 200_000_000,
+                    // Many slices of the scheduler, beside other programs too: each is in one half of the work.
+                    limit_ns: 1_000_000_000,
                 };
                 let done = drive(
                     Some(Source::detect()),
