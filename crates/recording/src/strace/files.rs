@@ -46,13 +46,13 @@ impl Sequence {
     ) -> Result<(), String> {
         match e.name {
             "mmap" | "mmap2" => return self.maps(id, e, outcome),
+            "munmap" if outcome != 0 => return Ok(()),
             "munmap" => {
                 let [address, length] = [0, 1].map(|at| integer(e.arg(at)).unwrap_or(0));
                 return self.unmaps(id, address, length);
             }
             "mremap" => {
-                self.remaps(id, e, outcome);
-                return Ok(());
+                return self.remaps(id, e, outcome);
             }
             // One of the ends of splice is a pipe.
             "copy_file_range" | "splice" => {

@@ -81,32 +81,43 @@ impl Sequence {
         known.map_or_else(Vec::new, |(faults, name)| faults.inodes(name))
     }
 
-    /// Ends the mappings that begin here.
+    /// Ends the mappings that begin here, also if only their first pages are unmapped.
     pub(super) fn unmaps(&mut self, id: u32, address: i64, length: i64) -> Result<(), String> {
         if self.faults.is_none() || address <= 0 || length <= 0 {
             return Ok(());
         }
-        let range = 1 - address.saturating_add(length)..=-address;
+        let first = 1 - address.saturating_add(length);
+        if first > -address {
+            return Ok(());
+        }
+        let range = first..=-address;
         let table = Rc::clone(&self.task(id).table);
         let ended: Vec<i64> = table.borrow().range(range).map(|(at, _)| *at).collect();
         ended.into_iter().try_for_each(|at| self.close(id, at))
     }
 
     /// `mremap(2)`, which returned this address.
-    pub(super) fn remaps(&mut self, id: u32, e: &Ended<'_>, address: i64) {
+    pub(super) fn remaps(&mut self, id: u32, e: &Ended<'_>, address: i64) -> Result<(), String> {
         let [old, before, after] = [0, 1, 2].map(|at| integer(e.arg(at)).unwrap_or(0));
         if old <= 0 || address <= 0 {
-            return;
+            return Ok(());
         }
         let table = Rc::clone(&self.task(id).table);
         let moved = table.borrow_mut().remove(&-old);
-        let Some(moved) = moved else { return };
+        let Some(moved) = moved else { return Ok(()) };
+        // What was there before is replaced.
+        self.unmaps(id, address, after)?;
         table.borrow_mut().insert(-address, moved);
+        if before == 0 {
+            // It is there twice.
+            self.open(id, -old, moved);
+        }
         if let Some(mapped) = self.mapped.get(&moved.file) {
             let own = &mut self.calls[mapped.call].a;
             let more = after.saturating_sub(before).max(0);
             *own = within(own.saturating_add(more));
         }
+        Ok(())
     }
 
     /// Page faults of all tasks up to this time become calls.
@@ -131,15 +142,15 @@ impl Sequence {
     /// The open file through whose mapping a task has this fault: the last one, if there are several.
     fn file_at(&self, fault: &Fault) -> Option<u32> {
         let table = self.live.get(&fault.task)?.table.borrow();
-        let mapped = table.range(..0).map(|(_, mapping)| mapping.file);
-        let fits = |file: &u32| {
-            let mapped = self.mapped.get(file);
-            mapped.is_some_and(|mapped| {
-                let length = self.calls[mapped.call].a.cast_unsigned();
-                mapped.inodes.contains(&fault.inode) && fault.offset < length
-            })
+        let fits = |(_, mapped): &(&u32, &Mapped)| {
+            let length = self.calls[mapped.call].a.cast_unsigned();
+            mapped.inodes.contains(&fault.inode) && fault.offset < length
         };
-        mapped.filter(fits).max()
+        let mut fit: Vec<u32> = self.mapped.iter().filter(fits).map(|(f, _)| *f).collect();
+        fit.sort_unstable();
+        // A program may have thousands of mappings, mostly of the same few files.
+        let maps = |file: &u32| table.range(..0).any(|(_, mapping)| mapping.file == *file);
+        fit.into_iter().rev().find(maps)
     }
 }
 

@@ -171,6 +171,10 @@ fn one(
     line: &Line<'_>,
 ) -> Result<(), String> {
     let &Line { task, at, text, .. } = line;
+    // A new task inherits mappings, and may have had faults before its first line. One that has ended is not a new one.
+    if !text.starts_with("+++") {
+        sequence.task(task);
+    }
     if let Some(at) = at {
         sequence.faults_until(at)?;
     }

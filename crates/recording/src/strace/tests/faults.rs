@@ -176,6 +176,89 @@ fn mappings_are_inherited_and_end_with_exec_and_exit() {
 }
 
 /// A page that is read before another task cuts the file must not be read after that.
+/// An address at the end of all numbers was a panic, a munmap(2) that failed ended the mapping, and one that mremap(2)
+/// replaces was never ended.
+#[test]
+fn addresses_are_the_programs() {
+    let log = traced(&[
+        (1, 100, r#"openat(AT_FDCWD</r>, "f", O_RDONLY) = 3</r/f>"#),
+        (
+            1,
+            101,
+            "mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3</r/f>, 0) = 0x4000",
+        ),
+        (1, 102, "munmap(0x7fffffffffffffff, 1) = 0"),
+        (
+            1,
+            103,
+            "munmap(0x4000, 9223372036854775807) = -1 EINVAL (Invalid argument)",
+        ),
+        (1, 104, r#"openat(AT_FDCWD</r>, "g", O_RDONLY) = 4</r/g>"#),
+        (
+            1,
+            105,
+            "mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 4</r/g>, 0) = 0x8000",
+        ),
+        (1, 107, "mremap(0x4000, 0, 8192, MREMAP_MAYMOVE) = 0xc000"),
+        (
+            1,
+            108,
+            "mremap(0x4000, 8192, 8192, MREMAP_MAYMOVE|MREMAP_FIXED, 0x8000) = 0x8000",
+        ),
+        (1, 110, "munmap(0x8000, 8192) = 0"),
+        (1, 120, "munmap(0xc000, 8192) = 0"),
+    ]);
+    let trace = [
+        fault(1, 106, 31, 0),
+        fault(1, 109, 31, 4096),
+        fault(1, 111, 31, 0),
+    ];
+    let it = convert_with(&log, &trace.concat());
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 f",
+            "0 mmap #0",
+            "0 open #1 g",
+            "0 mmap #1",
+            "0 touch #0",
+            "0 munmap #1",
+            "0 touch #0",
+            "0 touch #0",
+            "0 munmap #0",
+        ]
+    );
+}
+
+/// The child of an unfinished clone(2) has faults before the first line of its own.
+#[test]
+fn a_task_has_faults_before_its_first_call() {
+    let log = traced(&[
+        (1, 100, r#"openat(AT_FDCWD</r>, "f", O_RDONLY) = 3</r/f>"#),
+        (
+            1,
+            101,
+            "mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3</r/f>, 0) = 0x4000",
+        ),
+        (
+            1,
+            102,
+            "clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>",
+        ),
+        (
+            2,
+            104,
+            r#"stat("x", 0x7) = -1 ENOENT (No such file or directory)"#,
+        ),
+        (1, 105, "<... clone resumed>) = 2"),
+    ]);
+    let it = convert_with(&log, &fault(2, 103, 31, 0));
+    assert_eq!(
+        words(&it.recording)[2..],
+        ["1 touch #0 after 0:2", "1 stat x = -2"]
+    );
+}
+
 #[test]
 fn a_fault_is_ordered_as_a_read_of_the_file() {
     let log = traced(&[
