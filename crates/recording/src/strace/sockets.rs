@@ -2,7 +2,7 @@
 
 use super::{
     lex::Ended,
-    names::{EADDRINUSE, EEXIST},
+    names::{EADDRINUSE, EEXIST, ENOENT},
     sequence::{Sequence, Use},
 };
 use crate::{Call, CallKind};
@@ -10,9 +10,17 @@ use crate::{Call, CallKind};
 /// Permissions of a name that bind(2) makes, before the umask.
 const MODE: i64 = 0o777;
 
+/// Outcomes that mknod(2) has as well, and that of a name that is there: success, ENOENT, EACCES, ENOTDIR, EROFS,
+/// ENAMETOOLONG, ELOOP.
+const OF_NAMES: [i64; 8] = [0, ENOENT, -13, -20, -30, -36, -40, EADDRINUSE];
+
 impl Sequence {
     /// A socket that gets a name in the tree: others wait until it is there, such as clients of a server that starts.
     pub(super) fn binds(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
+        // Others are about the socket and not its name, such as EINVAL: it has one already.
+        if !OF_NAMES.contains(&outcome) {
+            return Ok(());
+        }
         // Abstract names (`@"name"`) are no files.
         let Some((_, rest)) = e.arg(1).split_once("sun_path=\"") else {
             return Ok(());
@@ -29,7 +37,8 @@ impl Sequence {
         if let Some(inferred) = &mut self.inferred {
             match outcome {
                 EEXIST => inferred.found(&place.path, None),
-                _ => inferred.absent(&place.path),
+                0 | ENOENT => inferred.absent(&place.path),
+                _ => {}
             }
         }
         let how = if outcome == 0 {

@@ -131,6 +131,7 @@ fn a_socket_gets_its_name() {
 2 1.2 socket(AF_UNIX, SOCK_STREAM, 0) = 3<UNIX-STREAM:[7]> <0.1>
 2 1.3 bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path="s,1"}, 110) = 0 <0.1>
 2 1.4 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path="/r/s,1"}, 110) = -1 EADDRINUSE (Address already in use) <0.1>
+2 1.5 bind(3<UNIX-STREAM:[7]>, {sa_family=AF_UNIX, sun_path="s,1"}, 110) = -1 EINVAL (Invalid argument) <0.1>
 2 1.5 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path=@"s"}, 110) = 0 <0.1>
 2 1.6 bind(5<TCP:[9]>, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("127.0.0.1")}, 16) = 0 <0.1>
 2 1.7 bind(4<UNIX-STREAM:[8]>, {sa_family=AF_UNIX, sun_path="/elsewhere"}, 110) = 0 <0.1>
