@@ -93,7 +93,7 @@ fn git_status_is_replayed_in_every_layer() {
     // It maps its index, whose pages are recorded, or counted as left out.
     let touches = it.calls.iter().any(|call| call.kind == CallKind::Touch);
     assert!(
-        said.stdout.contains("app.lmrec") && touches != said.stdout.contains("left out: "),
+        said.stdout.contains("app.lmrec") && touches != said.stdout.contains("x mappings: "),
         "{}",
         said.stdout
     );

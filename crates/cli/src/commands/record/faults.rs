@@ -14,6 +14,7 @@ use layermark_recording::{
     Entry, EntryKind,
     strace::{Faults, TraceClock, line_of_trace},
 };
+use layermark_sys::process::Stat;
 use rustix::{
     fs::{
         AtFlags, CWD, Mode, OFlags, fstat, fstatfs, major, minor, mkdirat, openat, statat, unlinkat,
@@ -32,6 +33,8 @@ const BUFFER: usize = 1 << 10;
 const EVENTS: [&str; 2] = ["mm_filemap_fault", "mm_filemap_map_pages"];
 /// How far clocks may be apart beyond whole seconds, us: the time from writing a mark to reading the clock.
 const APART: i64 = 400_000;
+/// What the names of our instances begin with, before the process ID.
+const PREFIX: &str = "layermark-";
 /// `f_type` of overlayfs.
 const OVERLAY: i64 = 0x794c_7630;
 /// `f_type` of btrfs.
@@ -72,8 +75,10 @@ impl Tracing {
         }
         let device = fstat(&root).map_err(|e| failed(e.into()))?.st_dev;
         let instance = Instance::new().map_err(failed)?;
+        let ahead_us = instance.ahead().map_err(failed)?;
+        instance.remove_others();
         let clock = TraceClock {
-            ahead_us: instance.ahead().map_err(failed)?,
+            ahead_us,
             // stat(2) shows a number of the subvolume there.
             device: (kind != BTRFS).then(|| (major(device), minor(device))),
         };
@@ -85,7 +90,7 @@ impl Tracing {
             files: Vec::new(),
         };
         tracing.find(tree);
-        tracing.instance.begin().map_err(failed)?;
+        tracing.instance.begin(clock.device).map_err(failed)?;
         Ok(tracing)
     }
 
@@ -115,7 +120,7 @@ impl Instance {
     fn new() -> io::Result<Self> {
         let in_tracefs = |e: io::Error| io::Error::new(e.kind(), format!("tracefs: {e}"));
         let all = Self::tracefs().map_err(in_tracefs)?;
-        let name = format!("layermark-{}-{:016x}", std::process::id(), random());
+        let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random());
         mkdirat(&all, name.as_str(), Mode::RWXU).map_err(|e| in_tracefs(e.into()))?;
         let dir = layermark_fd::open_dir(&all, name.as_str());
         let dir = dir.or_else(|e| {
@@ -178,17 +183,35 @@ impl Instance {
         Ok(ahead)
     }
 
-    /// Traces this thread, and all that it starts from now on.
-    fn begin(&self) -> io::Result<()> {
+    /// Removes instances that killed processes have left. Called when the kernel's process IDs are known to be ours.
+    fn remove_others(&self) {
+        let names = layermark_fd::names(self.all.as_fd(), "").unwrap_or_default();
+        for name in names {
+            let own = name.to_str().ok();
+            let pid = own.and_then(|own| own.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+            if pid.is_some_and(|pid: u32| Stat::of(pid).is_none()) {
+                let _ = unlinkat(&self.all, name.as_c_str(), AtFlags::REMOVEDIR);
+            }
+        }
+    }
+
+    /// Traces this thread, and all that it starts from now on: only files of this device, if it is known.
+    fn begin(&self, device: Option<(u32, u32)>) -> io::Result<()> {
         let cpus = layermark_fd::open_dir(&self.dir, "per_cpu")?;
         let cpus = layermark_fd::names(cpus.as_fd(), "")?.len().max(1);
         let buffer = (BUFFERS / cpus).max(BUFFER);
         self.write("buffer_size_kb", &buffer.to_string())?;
         self.write("options/event-fork", "1")?;
         self.write("set_event_pid", &gettid().as_raw_nonzero().to_string())?;
-        EVENTS
-            .iter()
-            .try_for_each(|event| self.write(&format!("events/filemap/{event}/enable"), "1"))
+        EVENTS.iter().try_for_each(|event| {
+            let event = format!("events/filemap/{event}");
+            if let Some((major, minor)) = device {
+                // As the kernel keeps it: MKDEV.
+                let number = major << 20 | minor;
+                self.write(&format!("{event}/filter"), &format!("s_dev == {number}"))?;
+            }
+            self.write(&format!("{event}/enable"), "1")
+        })
     }
 }
 

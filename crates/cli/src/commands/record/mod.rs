@@ -133,19 +133,31 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     if traced.code != Some(0) {
         say(format!("note: the program ended with {}", traced.shown()));
     }
-    let no_faults = faults.as_ref().err().cloned();
-    let of = TraceOf {
+    let mut no_faults = faults.as_ref().err().cloned();
+    let mut of = TraceOf {
         opened,
         faults: faults.ok(),
         ..trace_of(&root, &here, tree)
     };
-    let converted = converted(traced.open()?, &of)?;
-    let gaps = converted.gaps.clone();
-    let mut recording = named(converted, args, Some(after));
-    let natively = replayed(
-        &mut recording,
-        "record a part of the program's work; what cannot be recorded is in `layermark docs howto/replay`",
-    )?;
+    let tried = |of: &TraceOf| -> Result<_, Failure> {
+        let converted = converted(traced.open()?, of)?;
+        let gaps = converted.gaps.clone();
+        let mut recording = named(converted, args, Some(after.clone()));
+        let natively = replayed(
+            &mut recording,
+            "record a part of the program's work; what cannot be recorded is in `layermark docs howto/replay`",
+        )?;
+        Ok((gaps, recording, natively))
+    };
+    let made = match tried(&of) {
+        // Those that there are may be too many, or of a file that was replaced meanwhile.
+        Err(with) if of.faults.take().is_some() => {
+            no_faults = Some(format!("with page faults: {}", with.message));
+            tried(&of)
+        }
+        made => made,
+    };
+    let (gaps, mut recording, natively) = made?;
     interrupts.go_on()?;
     let think = match before {
         Ok(copy) => {
