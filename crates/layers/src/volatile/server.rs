@@ -58,7 +58,8 @@ struct Started {
 }
 
 impl Started {
-    /// Whether one of its threads waits in the kernel so that no signal ends it: for a disk, and not for a request.
+    /// Whether one of its threads waits in the kernel so that no usual signal ends it, as for a disk. It may also wait for a
+    /// lock, or for another server.
     fn waits_for_disk(&self) -> bool {
         let mut states = process::threads(self.pid).filter_map(|thread| Stat::of_thread(&thread));
         states.any(|stat| stat.state == 'D')
