@@ -140,7 +140,7 @@ impl Words for NothingAt<'_> {
         let each = self.errors.iter().take(REASONS);
         let each = each.map(|(error, hosts)| text!("{error} ({})", count(*hosts, "host")));
         let more = self.errors.len().saturating_sub(REASONS);
-        let more = (more > 0).then(|| text!("{more} more reasons"));
+        let more = (more > 0).then(|| text!("{}", count(more, "more reason")));
         let why = Text::joined(each.chain(more), "; ");
         let colon = if self.errors.is_empty() { "" } else { ": " };
         let point = self.point;
