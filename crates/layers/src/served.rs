@@ -213,7 +213,7 @@ impl Watched {
                 match is_over.recv_timeout(wait.tick) {
                     // The kernel passes syncfs(2) on to no server in user space: it waits for a disk.
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        wait.look(!wait.is_in(libc::SYS_syncfs))
+                        wait.look(!wait.is_in(libc::SYS_syncfs));
                     }
                     _ => return false,
                 }
