@@ -164,22 +164,24 @@ mod tests {
     /// Each flush of a file on a disk is ended by a thread of the kernel, which busy loops keep waiting.
     #[test]
     fn threads_of_the_kernel_wait_beside_busy_loops() {
-        let threads = KernelThreads::open();
-        let Some(before) = threads.waited_ns() else {
-            return eprintln!("skipped: no thread of the kernel is seen, or it does not count");
-        };
         let file = tempfile::tempfile_in("/var/tmp").unwrap();
         if fstatfs(&file).unwrap().f_type == TMPFS {
             return eprintln!("skipped: /var/tmp is in memory");
         }
-        let over = AtomicBool::new(false);
-        let all = thread::available_parallelism().unwrap().get();
         let flushes = || {
             for round in 0..200_u32 {
                 std::os::unix::fs::FileExt::write_all_at(&file, &round.to_le_bytes(), 0).unwrap();
                 file.sync_data().unwrap();
             }
         };
+        // The kernel starts some of these threads only when there is work.
+        flushes();
+        let threads = KernelThreads::open();
+        let Some(before) = threads.waited_ns() else {
+            return eprintln!("skipped: no thread of the kernel is seen, or it does not count");
+        };
+        let over = AtomicBool::new(false);
+        let all = thread::available_parallelism().unwrap().get();
         thread::scope(|scope| {
             for cpu in 0..2 * all {
                 let over = &over;
@@ -193,7 +195,12 @@ mod tests {
                     }
                 });
             }
-            flushes();
+            for _ in 0..20 {
+                flushes();
+                if threads.waited_ns() > Some(before) {
+                    break;
+                }
+            }
             over.store(true, Ordering::Relaxed);
         });
         let waited = threads.waited_ns().unwrap() - before;
