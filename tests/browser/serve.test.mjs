@@ -55,7 +55,7 @@ function layermark(...args) {
 
 // Scripted layers of which one takes half as long again as the other.
 const measure = (...more) => ['file', '--op', 'read', '--record', '4K', '--file-size', '64K', '--no-control', '--dir', 'work',
-  '-l', 'mock:take=30ms', '-l', 'mock:ns=1500,take=30ms,noise=0.01', ...more];
+  '-l', 'mock:take=60ms', '-l', 'mock:ns=1500,take=60ms,noise=0.01', ...more];
 
 // A viewer; whatever it asks for or complains about is kept.
 async function open(address, options = {}) {

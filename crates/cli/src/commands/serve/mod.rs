@@ -66,10 +66,11 @@ const TURN: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Within this time viewers learn that a run has ended.
 const HEARD: Duration = Duration::from_millis(500);
-/// How long the process waits for viewers to fetch the last page of a stopped run.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long the process waits for viewers to fetch the last page of a stopped run: on a busy machine it takes a while to make.
+/// A second Ctrl-C ends this.
+const FAREWELL: Duration = Duration::from_mins(1);
 /// A viewer that made no request for this long is not waited for.
-const LAST_PAGE: Duration = Duration::from_secs(2);
+const LAST_PAGE: Duration = Duration::from_secs(4);
 
 /// The served store and its settings.
 struct Site {
