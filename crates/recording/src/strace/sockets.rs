@@ -3,7 +3,7 @@
 use super::{
     lex::Ended,
     names::{EADDRINUSE, EEXIST, ENOENT},
-    sequence::{Sequence, Use},
+    sequence::Sequence,
 };
 use crate::{Call, CallKind};
 
@@ -41,19 +41,11 @@ impl Sequence {
                 _ => {}
             }
         }
-        let how = if outcome == 0 {
-            Use::Exclusive
-        } else {
-            Use::Reads
-        };
-        let shared = self.of_name(&place.path, how);
         let call = Call {
-            dir: place.dir,
-            path: Some(self.name(&place.name)),
             a: MODE,
             outcome,
             ..Call::new(CallKind::Mknod)
         };
-        self.emit(id, call, &shared)
+        self.makes(id, &place, call)
     }
 }

@@ -1,7 +1,7 @@
 //! Calls with two names, and those that make links.
 
 use super::{
-    calls::add,
+    calls::{Place, add},
     lex::{Ended, descriptor, quoted},
     names::{EEXIST, bits},
     sequence::{CUT, Sequence, Use},
@@ -159,7 +159,17 @@ impl Sequence {
         } else {
             super::paths::safe_target(&target)
         };
-        let how = if outcome >= 0 {
+        let call = Call {
+            path2: Some(self.name(&safe)),
+            outcome: outcome.min(0),
+            ..Call::new(CallKind::Symlink)
+        };
+        self.makes(id, &place, call)
+    }
+
+    /// A call that makes a name, and that has this place.
+    pub(super) fn makes(&mut self, id: u32, place: &Place, call: Call) -> Result<(), String> {
+        let how = if call.outcome == 0 {
             Use::Exclusive
         } else {
             Use::Reads
@@ -168,9 +178,7 @@ impl Sequence {
         let call = Call {
             dir: place.dir,
             path: Some(self.name(&place.name)),
-            path2: Some(self.name(&safe)),
-            outcome: outcome.min(0),
-            ..Call::new(CallKind::Symlink)
+            ..call
         };
         self.emit(id, call, &shared)
     }

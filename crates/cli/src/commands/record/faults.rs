@@ -32,7 +32,7 @@ const BUFFER: usize = 1 << 10;
 /// Tracepoints: a page that was not mapped and had to be found or read, and pages that were mapped around one.
 const EVENTS: [&str; 2] = ["mm_filemap_fault", "mm_filemap_map_pages"];
 /// How far clocks may be apart beyond whole seconds, us: the time from writing a mark to reading the clock.
-const APART: i64 = 400_000;
+const APART: u64 = 400_000;
 /// What the names of our instances begin with, before the process ID.
 const PREFIX: &str = "layermark-";
 /// `f_type` of overlayfs.
@@ -177,7 +177,7 @@ impl Instance {
         let apart = at.cast_signed() - i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
         let seconds = (apart as f64 / 1e6).round() as i64;
         let ahead = seconds * 1_000_000;
-        if apart.abs_diff(ahead) > APART.unsigned_abs() {
+        if apart.abs_diff(ahead) > APART {
             return Err(io::Error::other("tracefs has no clock of the time of day"));
         }
         Ok(ahead)
