@@ -3,16 +3,14 @@ use std::{
     fs,
     io::{self, Write, stderr},
     path::{Path, PathBuf},
-    process,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::ProbeError;
+use layermark_model::random_name;
+
+use crate::{ProbeError, clock::monotonic_ns};
 
 /// Prefix of their names.
 const PREFIX: &str = "work-";
@@ -22,16 +20,22 @@ const FREE_PART: u64 = 64;
 /// A probe leaves at most this many files, so that removing them does not take long.
 const MOST_LEFT: u64 = 50_000;
 
+/// New directories of which the quickest is taken.
+const TRIED: usize = 3;
+/// Files that are created in each of them.
+const TRIES: [&str; 2] = ["tried-1", "tried-2"];
+
 /// Directories of this process.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A directory in the layer's directory for the files of a trial. Its content is removed on drop,
 /// unless it is left to the owner of the layer. Only the probes that run the job write there.
 ///
-/// Each has a different name, because ext4 places a directory by its name if the parent spreads its
+/// Each has a name that no other had, because ext4 places a directory by its name if the parent spreads its
 /// subdirectories (`chattr +T`). Without a journal ext4 also checks every recently deleted inode of
 /// its group before it uses one. Where files were created and deleted repeatedly, creating one then
-/// takes twenty times as long.
+/// takes twenty times as long. The name is random: processes of different PID namespaces have the same
+/// numbers, and forks of one process count from the same number.
 pub struct WorkDir {
     path: PathBuf,
 }
@@ -56,11 +60,39 @@ impl WorkDir {
         Ok(work)
     }
 
+    /// Of several new directories, each with the time to create files in it, the one in which that is fastest. ext4 without
+    /// a journal skips recently deleted inodes one by one. After a compiler has run, or where many files were removed,
+    /// creating a file takes several times as long in one part of the disk as in another.
+    pub fn quickest(
+        make: impl Fn() -> Result<(Self, u64), ProbeError>,
+    ) -> Result<Self, ProbeError> {
+        let mut best = make()?;
+        for _ in 1..TRIED {
+            let next = make()?;
+            if next.1 < best.1 {
+                best = next;
+            }
+        }
+        Ok(best.0)
+    }
+
+    /// One for a tree: the quickest, and empty.
+    pub fn for_tree(dir: &Path) -> Result<Self, ProbeError> {
+        let work = Self::quickest(|| {
+            let work = Self::new(dir)?;
+            let ns = create_ns(work.path())?;
+            Ok((work, ns))
+        })?;
+        for name in TRIES {
+            let path = work.path().join(name);
+            fs::remove_file(&path).map_err(|e| ProbeError::io("remove", &path, &e))?;
+        }
+        Ok(work)
+    }
+
     /// One that another probe creates, in whose directory it is.
     pub fn named(dir: &Path) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("{PREFIX}{:x}-{number:x}", process::id()));
+        let path = dir.join(random_name(PREFIX));
         ours().insert(path.clone());
         Self { path }
     }
@@ -82,6 +114,14 @@ impl WorkDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Removes it with its content.
+    ///
+    /// # Errors
+    /// As for [`remove`]. It is tried again on drop.
+    pub fn remove(&self) -> io::Result<()> {
+        remove(&self.path)
+    }
 }
 
 fn ours() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -91,7 +131,7 @@ fn ours() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         ours().remove(&self.path);
-        if let Err(e) = remove(&self.path) {
+        if let Err(e) = self.remove() {
             let path = self.path.display();
             // The reader of the stream may have ended.
             let _ = writeln!(stderr(), "layermark probe: cannot remove {path}: {e}");
@@ -99,17 +139,30 @@ impl Drop for WorkDir {
     }
 }
 
-/// Replaces a directory and its content by an empty one, or leaves it as it is. That is made under another name, and so in another part of an
-/// ext4: see [`WorkDir`]. Returns what was there, to be removed.
-pub(super) fn replace(path: &Path) -> io::Result<WorkDir> {
-    let above = path.parent().unwrap_or(path);
-    let [new, old] = [WorkDir::named(above), WorkDir::named(above)];
-    fs::create_dir(new.path())?;
-    fs::rename(path, old.path())?;
-    if let Err(e) = fs::rename(new.path(), path) {
-        fs::rename(old.path(), path)?;
-        return Err(e);
+/// Time to create a file in a directory, ns. Two are created and stay, and the shorter time counts: the first may initialise
+/// that part of the disk.
+pub(super) fn create_ns(dir: &Path) -> Result<u64, ProbeError> {
+    let mut least = u64::MAX;
+    for name in TRIES {
+        let path = dir.join(name);
+        let before = monotonic_ns();
+        let made = fs::File::create_new(&path);
+        least = least.min(monotonic_ns() - before);
+        made.map_err(|e| ProbeError::io("create", &path, &e))?;
     }
+    Ok(least)
+}
+
+/// Replaces a directory and its content by an empty one, or leaves it as it is. That is made under another name, and so in
+/// another part of an ext4: see [`WorkDir`]. Returns what was there, to be removed.
+pub(super) fn replace(path: &Path) -> Result<WorkDir, ProbeError> {
+    let above = path.parent().unwrap_or(path);
+    let new = WorkDir::for_tree(above)?;
+    let old = WorkDir::named(above);
+    let renamed = fs::rename(path, old.path()).and_then(|()| {
+        fs::rename(new.path(), path).or_else(|e| fs::rename(old.path(), path).and(Err(e)))
+    });
+    renamed.map_err(|e| ProbeError::io("rename", path, &e))?;
     Ok(old)
 }
 
@@ -153,11 +206,53 @@ mod tests {
         assert_ne!(fs::metadata(&dir).unwrap().ino(), old);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         assert!(replaced.path().join("a/b").is_dir());
+        replaced.remove().unwrap();
+        assert!(!replaced.path().exists());
         drop(replaced);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
         // There is nothing to replace, and nothing is made.
         assert!(replace(&home.path().join("other")).is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    /// ext4 would put the directories of one name into one part of the disk, with what was deleted there.
+    #[test]
+    fn forks_and_other_namespaces_of_processes_have_other_names() {
+        let home = tempfile::tempdir().unwrap();
+        let guard = || {
+            let mut make = || {
+                let work = WorkDir::named(home.path());
+                let made = fs::create_dir(work.path());
+                sys::exit_now(i32::from(made.is_err()));
+            };
+            // The first process of a namespace, where it can have one.
+            let child = sys::spawn(true, &mut make).or_else(|_| sys::spawn(false, &mut make));
+            assert_eq!(
+                sys::wait_for(child.unwrap()),
+                Some(0),
+                "a name that was there"
+            );
+        };
+        (0..3).for_each(|_| guard());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn the_quickest_directory_is_kept_and_the_others_are_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let times = std::cell::RefCell::new(vec![30, 10, 20].into_iter());
+        let quickest = WorkDir::quickest(|| {
+            let work = WorkDir::new(home.path())?;
+            let ns = times.borrow_mut().next().unwrap();
+            fs::write(work.path().join(ns.to_string()), "x").unwrap();
+            Ok((work, ns))
+        });
+        let quickest = quickest.unwrap_or_else(|e| panic!("{e}"));
+        assert!(quickest.path().join("10").exists());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        let tree = WorkDir::for_tree(home.path()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     }
 
     /// A program may have mounted a directory of its user's in a tree of ours.

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Context, ProbeError,
     buffer::Buffer,
-    clock::{Source, monotonic_ns},
+    clock::Source,
     counters::Devices,
     data,
     error::panicked,
@@ -32,14 +32,11 @@ use crate::{
         recorder::Recorder,
     },
     selftest,
-    workloads::work_dir::WorkDir,
+    workloads::work_dir::{WorkDir, create_ns},
 };
 
 /// Number of files flushed at the same time.
 const FLUSHERS: usize = 16;
-
-/// Number of directories that are tried before files are created in one of them.
-const TRIED: usize = 3;
 
 /// A prepared point.
 pub struct MetaWork {
@@ -223,7 +220,7 @@ impl MetaWork {
         } else if self.p.op.on_written() {
             PassDir::Own(self.empty()?)
         } else {
-            PassDir::Own(self.quickest()?)
+            PassDir::Own(WorkDir::quickest(|| self.timed())?)
         };
         let root = self.work.insert(work).path().to_owned();
         self.name_files(&root)?;
@@ -280,36 +277,12 @@ impl MetaWork {
         (0..self.p.files.div_ceil(self.p.per_directory)).map(move |d| root.join(format!("d{d}")))
     }
 
-    /// Of several new directories, the one in which creating a file is fastest. ext4 without a
-    /// journal skips recently deleted inodes one by one. After a compiler has run, creating a file
-    /// takes three times as long in one part of the disk as in another.
-    fn quickest(&self) -> Result<WorkDir, ProbeError> {
-        let mut best = self.timed()?;
-        for _ in 1..TRIED {
-            let next = self.timed()?;
-            if next.1 < best.1 {
-                best = next;
-            }
-        }
-        Ok(best.0)
-    }
-
     /// A new directory, and the time to create a file in each directory of a pass, in total, ns.
-    /// The shorter of two times counts in each, because the first file may initialise that part of
-    /// the disk.
     fn timed(&self) -> Result<(WorkDir, u64), ProbeError> {
         let work = self.empty()?;
         let mut sum = 0;
         for at in self.directories(work.path()) {
-            let mut least = u64::MAX;
-            for name in ["tried-1", "tried-2"] {
-                let path = at.join(name);
-                let before = monotonic_ns();
-                let made = File::create_new(&path);
-                least = least.min(monotonic_ns() - before);
-                made.map_err(|e| ProbeError::io("create", &path, &e))?;
-            }
-            sum += least;
+            sum += create_ns(&at)?;
         }
         Ok((work, sum))
     }

@@ -15,11 +15,7 @@ use super::{
     trace::Trace,
     tree::{self, Contents},
 };
-use crate::{
-    ProbeError,
-    buffer::Buffer,
-    workloads::work_dir::{self, WorkDir},
-};
+use crate::{ProbeError, buffer::Buffer, workloads::work_dir::WorkDir};
 
 /// A tree in a directory of ours, and what its recording does with it.
 pub struct Replayer {
@@ -101,7 +97,7 @@ impl Replayer {
     /// Makes a new tree, and removes the one that the last replay has left.
     pub fn renew(&mut self) -> Result<(), ProbeError> {
         self.remove()?;
-        let work = WorkDir::new(&self.dir)?;
+        let work = WorkDir::for_tree(&self.dir)?;
         let path = work.path();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root: OwnedFd = openat(CWD, path, flags, Mode::empty())
@@ -130,7 +126,8 @@ impl Replayer {
         };
         // Closes what the recording has left open.
         self.data = Some(site.into_data());
-        work_dir::remove(work.path()).map_err(|e| ProbeError::io("remove", work.path(), &e))
+        work.remove()
+            .map_err(|e| ProbeError::io("remove", work.path(), &e))
     }
 
     /// Replays once.

@@ -190,7 +190,7 @@ impl Guarded for StepPrograms {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
             let emptied = match work_dir::replace(&site.dir) {
-                Ok(old) => work_dir::remove(old.path()),
+                Ok(old) => old.remove(),
                 // Not every layer can rename a directory.
                 Err(_) => tree::empty(&site.dir),
             };
