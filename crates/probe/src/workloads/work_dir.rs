@@ -43,17 +43,11 @@ pub struct WorkDir {
 impl WorkDir {
     /// Creates it. First removes files that a killed trial has left.
     pub fn new(dir: &Path) -> Result<Self, ProbeError> {
-        let clear = || -> io::Result<()> {
-            for entry in fs::read_dir(dir)? {
-                let entry = entry?;
-                let made = entry.file_name().to_string_lossy().starts_with(PREFIX);
-                if made && !ours().contains(&entry.path()) {
-                    remove(&entry.path())?;
-                }
-            }
-            Ok(())
-        };
-        clear().map_err(|e| ProbeError::io("clear", dir, &e))?;
+        clear(dir)?;
+        Self::create(dir)
+    }
+
+    fn create(dir: &Path) -> Result<Self, ProbeError> {
         let work = Self::named(dir);
         let made = fs::create_dir(&work.path);
         made.map_err(|e| ProbeError::io("make", &work.path, &e))?;
@@ -76,10 +70,15 @@ impl WorkDir {
         Ok(best.0)
     }
 
-    /// One for a tree: the quickest, and empty.
+    /// As [`Self::new`], for a tree: the quickest.
     pub fn for_tree(dir: &Path) -> Result<Self, ProbeError> {
+        clear(dir)?;
+        Self::create_quick(dir)
+    }
+
+    fn create_quick(dir: &Path) -> Result<Self, ProbeError> {
         let work = Self::quickest(|| {
-            let work = Self::new(dir)?;
+            let work = Self::create(dir)?;
             let ns = create_ns(work.path())?;
             Ok((work, ns))
         })?;
@@ -92,7 +91,10 @@ impl WorkDir {
 
     /// One that another probe creates, in whose directory it is.
     pub fn named(dir: &Path) -> Self {
-        let path = dir.join(random_name(PREFIX));
+        Self::at(dir.join(random_name(PREFIX)))
+    }
+
+    fn at(path: PathBuf) -> Self {
         ours().insert(path.clone());
         Self { path }
     }
@@ -122,6 +124,21 @@ impl WorkDir {
     pub fn remove(&self) -> io::Result<()> {
         remove(&self.path)
     }
+}
+
+/// Removes files that a killed trial has left.
+fn clear(dir: &Path) -> Result<(), ProbeError> {
+    let clear = || -> io::Result<()> {
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let made = entry.file_name().to_string_lossy().starts_with(PREFIX);
+            if made && !ours().contains(&entry.path()) {
+                remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    };
+    clear().map_err(|e| ProbeError::io("clear", dir, &e))
 }
 
 fn ours() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -157,13 +174,13 @@ pub(super) fn create_ns(dir: &Path) -> Result<u64, ProbeError> {
 /// another part of an ext4: see [`WorkDir`]. Returns what was there, to be removed.
 pub(super) fn replace(path: &Path) -> Result<WorkDir, ProbeError> {
     let above = path.parent().unwrap_or(path);
-    let new = WorkDir::for_tree(above)?;
-    let old = WorkDir::named(above);
-    let renamed = fs::rename(path, old.path()).and_then(|()| {
-        fs::rename(new.path(), path).or_else(|e| fs::rename(old.path(), path).and(Err(e)))
+    let new = WorkDir::create_quick(above)?;
+    let old = above.join(random_name(PREFIX));
+    let renamed = fs::rename(path, &old).and_then(|()| {
+        fs::rename(new.path(), path).or_else(|e| fs::rename(&old, path).and(Err(e)))
     });
     renamed.map_err(|e| ProbeError::io("rename", path, &e))?;
-    Ok(old)
+    Ok(WorkDir::at(old))
 }
 
 /// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
@@ -213,28 +230,6 @@ mod tests {
         // There is nothing to replace, and nothing is made.
         assert!(replace(&home.path().join("other")).is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
-    }
-
-    /// ext4 would put the directories of one name into one part of the disk, with what was deleted there.
-    #[test]
-    fn forks_and_other_namespaces_of_processes_have_other_names() {
-        let home = tempfile::tempdir().unwrap();
-        let guard = || {
-            let mut make = || {
-                let work = WorkDir::named(home.path());
-                let made = fs::create_dir(work.path());
-                sys::exit_now(i32::from(made.is_err()));
-            };
-            // The first process of a namespace, where it can have one.
-            let child = sys::spawn(true, &mut make).or_else(|_| sys::spawn(false, &mut make));
-            assert_eq!(
-                sys::wait_for(child.unwrap()),
-                Some(0),
-                "a name that was there"
-            );
-        };
-        (0..3).for_each(|_| guard());
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3);
     }
 
     #[test]
@@ -292,6 +287,13 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
         fs::write(work.path().join("new"), "x").unwrap();
         let name = work.path().to_owned();
+        // A counter would begin anew in each fork, and processes of two namespaces have one number.
+        let random = name
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .replace(PREFIX, "");
+        assert!(random.len() == 16 && u64::from_str_radix(&random, 16).is_ok());
         drop(work);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         // As in FUSE: an open file comes back under another name until it is closed.
