@@ -339,7 +339,7 @@ fn a_disk_of_one_host_that_becomes_full_is_a_result() {
     );
     let after = ": >$W/stop; wait $filler; rm -f $W/b/filler $W/stop; ls -A $W/b >left";
     let lm = Lm::new().file("plan.toml", PLAN.replace("64K", "4M"));
-    let Some(lm) = in_own_dirs(lm, "4").around(&before, after) else {
+    let Some(lm) = in_own_dirs(lm, "6").around(&before, after) else {
         return;
     };
     let said = lm.run().code(0);
@@ -359,7 +359,7 @@ fn a_disk_of_one_host_that_becomes_full_is_a_result() {
     let rounds = shared(&json, 0);
     assert!(rounds.contains(&(0, 3)), "{rounds:?}");
     let has = |round| rounds.contains(&round);
-    assert!((0..4).all(|b| has((b, 1)) && has((b, 2))), "{rounds:?}");
+    assert!((0..6).all(|b| has((b, 1)) && has((b, 2))), "{rounds:?}");
     let left = fs::read_to_string(said.dir.path().join("left")).expect("what is left");
     assert_eq!(left, "");
     nothing_left(&said.dir.path().join("work/share"));

@@ -53,7 +53,7 @@ fn hosts_make_and_remove_names_in_one_directory() {
     if !is_root() {
         return skipped("only root mounts everywhere");
     }
-    let lm = storm(Lm::new(), HERE, "3").args(["--hosts", "a,b"]);
+    let lm = storm(Lm::new(), HERE, "4").args(["--hosts", "a,b"]);
     let share = lm.work().join("share");
     let (child, home) = lm.file("plan.toml", TOGETHER).start();
     // Each pass of a host has names that begin alike: `hHEX-f7`.
@@ -73,8 +73,8 @@ fn hosts_make_and_remove_names_in_one_directory() {
     assert_eq!(lost(&json), [false, false], "{:#}", json["hosts"]);
     let done = |t: &Value| t["error"].is_null() && t["ops"].as_u64() > Some(0);
     assert!(turns(&json, "share").all(done), "{json:#}");
-    // Alone and both, in three blocks at two points.
-    assert_eq!(turns(&json, "share").count(), 3 * 2 * 3);
+    // Alone and both, in four blocks at two points.
+    assert_eq!(turns(&json, "share").count(), 4 * 2 * 3);
     let label = json["points"][0]["label"].as_str().expect("text");
     assert!(label.contains("one directory of all hosts"), "{label}");
     nothing_left(&share);
