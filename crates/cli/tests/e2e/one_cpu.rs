@@ -17,9 +17,9 @@ fn cpus(pid: u32) -> Option<String> {
 }
 
 /// All that was seen of each process of a run: its first argument, and the CPUs that it could use.
-fn watched(layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
+fn watched(work: &[&str], layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
     let (mut child, dir) = Lm::new()
-        .work_with(READ, layers)
+        .work_with(work, layers)
         .args(["--blocks", "8", "--sessions", "1"])
         .start();
     let mut seen: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();
@@ -40,6 +40,11 @@ fn watched(layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
     seen.into_values().collect()
 }
 
+/// How many of these sets are one CPU.
+fn single(cpus: &BTreeSet<String>) -> usize {
+    cpus.iter().filter(|c| c.parse::<u32>().is_ok()).count()
+}
+
 #[test]
 fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     let all = cpus(std::process::id()).unwrap();
@@ -51,8 +56,8 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     } else {
         &["tmpfs"]
     };
-    let seen = watched(layers);
-    let kept = |cpus: &BTreeSet<String>| cpus.iter().any(|c| c.parse::<u32>().is_ok());
+    let seen = watched(READ, layers);
+    let kept = |cpus: &BTreeSet<String>| single(cpus) > 0;
     let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
     assert_eq!(probes.len(), layers.len() + 1, "{seen:?}");
     // Native and tmpfs, but not FUSE.
@@ -66,6 +71,22 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     let mut commands = seen.iter().filter(|(name, _)| name == "file");
     assert!(
         commands.any(|(_, cpus)| kept(cpus) && cpus.contains(&all)),
+        "{seen:?}"
+    );
+}
+
+/// All rounds of a block were on one CPU, and a disk's interrupts go to one of them. Whole blocks were fast or slow by that.
+#[test]
+fn what_waits_for_a_device_takes_each_round_on_another_cpu() {
+    if cpus(std::process::id()).is_some_and(|all| all.parse::<u32>().is_ok()) {
+        return skipped("there is one CPU, or one that may be used");
+    }
+    let flush = ["--op", "rand-write", "--sync", "each", "--file-size", "64K"];
+    let work = [&["file", "--record", "4K"], &flush[..]].concat();
+    let seen = watched(&work, &["tmpfs"]);
+    let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
+    assert!(
+        probes.len() == 2 && probes.iter().all(|(_, cpus)| single(cpus) > 1),
         "{seen:?}"
     );
 }

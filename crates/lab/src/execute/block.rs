@@ -37,6 +37,8 @@ pub(crate) struct RoundOptions {
     pub share_ns: u64,
     /// Whether all layers run on one CPU.
     pub one_cpu: bool,
+    /// Whether that is another one in each round.
+    pub cpu_per_round: bool,
 }
 
 impl RoundOptions {
@@ -45,6 +47,7 @@ impl RoundOptions {
         length: Length::WHOLE,
         share_ns: FULL_NS,
         one_cpu: false,
+        cpu_per_round: false,
     };
 }
 

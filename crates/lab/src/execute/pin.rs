@@ -5,8 +5,8 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
 };
 
-/// Keeps the calling thread and others on the CPU on which the calling thread runs, until it is
-/// dropped.
+/// Keeps the calling thread and others on one CPU, until it is dropped: at first the one on which the calling thread
+/// runs.
 ///
 /// Two CPUs are rarely equally fast at the same moment, and one that has slept between two turns
 /// begins the next one slowly. If turns moved between CPUs, most of the difference between two
@@ -18,29 +18,50 @@ use rustix::{
 pub(crate) struct OneCpu {
     /// Each thread with its original CPUs. `None` is the calling thread.
     before: Vec<(Option<Pid>, CpuSet)>,
+    /// CPUs that all of them may use, first the one on which they are.
+    cpus: Vec<usize>,
 }
 
 impl OneCpu {
     /// Also keeps the main threads of these processes there. A thread that cannot be moved keeps
     /// its CPUs.
     pub(crate) fn with(processes: impl Iterator<Item = u32>) -> Self {
-        let mut here = CpuSet::new();
-        let cpu = sched_getcpu();
-        if cpu < CpuSet::MAX_CPU {
-            here.set(cpu);
-        }
-        let keep = |thread| {
-            let before = sched_getaffinity(thread).ok()?;
-            sched_setaffinity(thread, &here).ok()?;
-            Some((thread, before))
-        };
         let processes = processes.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
-        Self {
-            before: [None]
-                .into_iter()
-                .chain(processes)
-                .filter_map(keep)
-                .collect(),
+        let threads = [None].into_iter().chain(processes);
+        let before = threads.filter_map(|thread| Some((thread, sched_getaffinity(thread).ok()?)));
+        let before: Vec<(Option<Pid>, CpuSet)> = before.collect();
+        let may = |cpu: &usize| before.iter().all(|(_, cpus)| cpus.is_set(*cpu));
+        let mut cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(may).collect();
+        let here = sched_getcpu();
+        match cpus.iter().position(|cpu| *cpu == here) {
+            Some(at) => cpus.rotate_left(at),
+            None if cpus.is_empty() => cpus.push(here),
+            None => {}
+        }
+        let all = Self { before, cpus };
+        all.keep();
+        all
+    }
+
+    /// Moves all of them to the next CPU in turn. One on which they `waited` for other programs is left out from then on,
+    /// if there is another.
+    pub(crate) fn next(&mut self, waited: bool) {
+        if waited && self.cpus.len() > 1 {
+            self.cpus.remove(0);
+        } else {
+            self.cpus.rotate_left(1);
+        }
+        self.keep();
+    }
+
+    fn keep(&self) {
+        let mut only = CpuSet::new();
+        if let Some(cpu) = self.cpus.first().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+            only.set(*cpu);
+        }
+        for (thread, _) in &self.before {
+            // It may have ended.
+            let _ = sched_setaffinity(*thread, &only);
         }
     }
 }
@@ -67,9 +88,27 @@ mod tests {
         let sets = || [sched_getaffinity(None), sched_getaffinity(Some(pid))].map(Result::unwrap);
         let before = sets();
         let gone = u32::try_from(i32::MAX).unwrap();
-        let one = OneCpu::with([child.id(), gone].into_iter());
-        let [own, other] = sets();
-        assert_eq!((own.count(), own), (1, other));
+        let mut one = OneCpu::with([child.id(), gone].into_iter());
+        let first = sets();
+        assert_eq!((first[0].count(), first[0]), (1, first[1]));
+        let mut seen = CpuSet::new();
+        for _ in 0..before[0].count() {
+            let [own, other] = sets();
+            assert_eq!((own.count(), own), (1, other));
+            let on = |cpu: &usize| own.is_set(*cpu);
+            (0..CpuSet::MAX_CPU)
+                .filter(on)
+                .for_each(|cpu| seen.set(cpu));
+            one.next(false);
+        }
+        assert_eq!((seen, sets()), (before[0], first), "each of them in turn");
+        for _ in 0..before[0].count() {
+            one.next(true);
+        }
+        let last = sets();
+        one.next(true);
+        one.next(false);
+        assert_eq!(sets(), last, "one is left");
         drop(one);
         assert_eq!(sets(), before);
         drop(child.stdin.take());

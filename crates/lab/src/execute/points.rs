@@ -174,6 +174,9 @@ impl Lab<'_> {
                 length,
                 share_ns,
                 one_cpu,
+                // How long a device takes depends on the CPU that its interrupts go to: a block on one CPU would be fast or slow
+                // by that.
+                cpu_per_round: !divided.in_memory,
             };
             round = self.together(&part, due.point, options, round, None)?;
         }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{BASELINE, RestedTurn};
+use layermark_model::{BASELINE, RestedTurn, Turn};
 
 use crate::{
     decide::share::{FULL_NS, LEAST_ROUNDS},
@@ -53,7 +53,7 @@ pub(crate) fn rounds(
 ) -> RoundsMade {
     let layers: Vec<usize> = block.requests.iter().map(|r| r.layer).collect();
     let length = block.options.length;
-    let _one_cpu = block.options.one_cpu.then(|| {
+    let mut one_cpu = block.options.one_cpu.then(|| {
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
         OneCpu::with(up.filter_map(|up| up.probe.pid()))
     });
@@ -84,6 +84,10 @@ pub(crate) fn rounds(
                 begun += asked.elapsed();
             }
         }
+        if let Some(one_cpu) = one_cpu.as_mut().filter(|_| block.options.cpu_per_round) {
+            let turns = trials.iter().filter_map(|t| t.attempt.last);
+            one_cpu.next(have_waited(turns.filter(|turn| turn.round == round)));
+        }
         round += 1;
         let paused = windows.watch(round_begun.elapsed());
         if !paused.is_zero() {
@@ -102,6 +106,13 @@ pub(crate) fn rounds(
             };
         }
     }
+}
+
+/// Whether a tenth of the time of these turns went by while the thread that works waited for a CPU.
+fn have_waited(turns: impl Iterator<Item = Turn>) -> bool {
+    let times = turns.map(|turn| (turn.waited_ns.unwrap_or(0), turn.elapsed_ns));
+    let (waited_ns, elapsed_ns) = times.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    waited_ns > elapsed_ns / 10
 }
 
 /// Nanoseconds of all layers together.
@@ -218,4 +229,22 @@ fn rested_key(layers: &[usize], point: usize) -> Option<(usize, usize)> {
     // Not the first one: the order is drawn for each block.
     let beside = layers.iter().filter(|l| **l != BASELINE).min()?;
     layers.contains(&BASELINE).then_some((point, *beside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_a_tenth_of_a_round_waits_for_is_busy() {
+        let turn = |elapsed_ns, waited_ns| Turn {
+            elapsed_ns,
+            waited_ns,
+            ..Turn::default()
+        };
+        let round = |waited_ns| [turn(1000, Some(waited_ns)), turn(1000, None)];
+        assert!(!have_waited(round(200).into_iter()));
+        assert!(have_waited(round(201).into_iter()));
+        assert!(!have_waited([].into_iter()));
+    }
 }
