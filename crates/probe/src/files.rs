@@ -4,7 +4,7 @@ use std::{fs::File, io, path::Path};
 
 use rustix::fs::Advice;
 
-use crate::ProbeError;
+use crate::{ProbeError, resident};
 
 /// Drops the file from the page cache. It is synced first, since dirty pages stay. Whether the pages left
 /// is checked afterwards (`resident`).
@@ -21,8 +21,25 @@ pub fn evict(file: &File) -> io::Result<()> {
     {
         return Err(e);
     }
-    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    drop_clean_pages(file);
     Ok(())
+}
+
+/// The same for a file that should be on the disk already. It is synced only if pages stay: a sync without effect
+/// is a flush of the disk, which takes as long as one with data.
+///
+/// # Errors
+/// As [`evict`].
+pub fn evict_synced(file: &File) -> io::Result<()> {
+    drop_clean_pages(file);
+    if resident::share_of(file) == Some(0.0) {
+        return Ok(());
+    }
+    evict(file)
+}
+
+fn drop_clean_pages(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
 }
 
 pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {
@@ -46,4 +63,29 @@ pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<Prob
         defect: None,
     };
     Some(refused.hint("leave `direct` out for this layer, or move multiples of 4K"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_leaves_the_cache_whether_it_is_on_the_disk_or_not() {
+        let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
+        let mut evicted = |evict: fn(&File) -> io::Result<()>| {
+            file.write_all(&[1; 1 << 14]).unwrap();
+            evict(&file).unwrap();
+            resident::share_of(&file)
+        };
+        if evicted(evict) != Some(0.0) {
+            return eprintln!("skipped: /var/tmp is in memory, or its cache is not seen");
+        }
+        assert_eq!(evicted(evict_synced), Some(0.0), "dirty pages are synced");
+        assert_eq!(
+            evicted(|file| file.sync_all().and_then(|()| evict_synced(file))),
+            Some(0.0)
+        );
+    }
 }

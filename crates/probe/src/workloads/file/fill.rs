@@ -12,10 +12,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use rustix::fs::Advice;
-
 use super::{params::FileParams, slot::ThreadSlot};
-use crate::{buffer::Buffer, files::evict, resident};
+use crate::{buffer::Buffer, files::evict_synced, resident};
 
 /// Files kept by earlier trials of this process, with the size of the writes that made their pages.
 static KEPT: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
@@ -94,11 +92,8 @@ fn make_kept(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
 /// next flush includes it.
 fn renew_pages(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(&slot.path)?;
-    // The last trial has flushed it. Another flush would do nothing and take milliseconds.
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
-    if resident::share_of(&file) != Some(0.0) {
-        evict(&file)?;
-    }
+    // The last trial has flushed it.
+    evict_synced(&file)?;
     write_all(p, slot, record, &mut file)?;
     if p.no_debt { Ok(()) } else { file.sync_all() }
 }
@@ -178,7 +173,7 @@ mod tests {
         }
         // After it was dropped from the cache it has no pages, and the readahead would choose
         // another size.
-        evict(&File::open(&file).unwrap()).unwrap();
+        crate::files::evict(&File::open(&file).unwrap()).unwrap();
         assert!(!has_pages_of(&file, 4096));
         let before = file.metadata().unwrap().modified().unwrap();
         drop(made(dir.path(), &params("4K")));

@@ -22,7 +22,7 @@ use crate::{
     buffer::{TO_READ, TO_WRITE},
     counters::Devices,
     data, engines,
-    files::evict,
+    files::{evict, evict_synced},
     queue, resident,
     run::{recorder::Recorder, team::Team},
     selftest,
@@ -157,7 +157,7 @@ fn prepare_file(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError>
         op if op.packaged() => check_size(p, &slot.path)?,
         _ => fill::make_ready(p, slot).map_err(|e| ProbeError::io("write", &slot.path, &e))?,
     }
-    drop_own_cache(p, &slot.path)
+    drop_own_cache(p, slot)
 }
 
 fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
@@ -178,9 +178,15 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
 
 /// For a cold point, drops the pages that the program itself can drop from the cache. The lab drops
 /// the rest between `ready` and the first turn.
-fn drop_own_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
+fn drop_own_cache(p: &FileParams, slot: &ThreadSlot) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
+        let path = &slot.path;
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
+        let evict = if slot.op.packaged() {
+            evict_synced
+        } else {
+            evict
+        };
         evict(&file).map_err(|e| ProbeError::io("sync", path, &e))?;
     }
     Ok(())
@@ -207,7 +213,7 @@ impl FileWork {
                 // A packaged file stays from block to block, and how fast it is read depends on the
                 // memory that its pages have got. So each block gives it other pages.
                 if !first && slot.op.packaged() {
-                    evict(&file).map_err(|e| fail("sync", &e))?;
+                    evict_synced(&file).map_err(|e| fail("sync", &e))?;
                 }
                 if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;

@@ -168,7 +168,8 @@ impl MetaWork {
             for path in &self.paths {
                 let path = Path::new(OsStr::from_bytes(path.as_bytes()));
                 if let Ok(file) = File::open(path) {
-                    crate::files::evict(&file).map_err(|e| ProbeError::io("sync", path, &e))?;
+                    crate::files::evict_synced(&file)
+                        .map_err(|e| ProbeError::io("sync", path, &e))?;
                 }
             }
         }
