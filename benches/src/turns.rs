@@ -9,6 +9,8 @@ use crate::{report::report, results::Claim};
 
 /// The long turns for comparison.
 const LONG: &str = "50ms";
+/// A block of long turns has three rounds, and where a process serves the layer, such blocks differ by 10 to 20 %.
+const BLOCKS: &str = "36";
 /// Maximum change of a ratio.
 const BIAS: f64 = 1.01;
 /// Delay of each request of the FUSE file system, microseconds.
@@ -128,7 +130,7 @@ fn ratio(
 ) -> Result<Option<Vec<Row>>> {
     let (command, args) = args.split_first().context("no command")?;
     let layers_of = layers.iter().flat_map(|layer| ["-l", layer]);
-    let fixed = ["--blocks", "12", "--no-control"];
+    let fixed = ["--blocks", BLOCKS, "--no-control"];
     let args: Vec<&str> = args
         .iter()
         .chain(turn)
