@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{report::report, results::Claim};
 
 /// Time limit of the plan, including set-up and report, s.
-const SECONDS: f64 = 150.0;
+const SECONDS: f64 = 120.0;
 
 /// Comparisons, by point and layer.
 type Cells = BTreeMap<(String, String), Cell>;
