@@ -17,10 +17,10 @@ fn cpus(pid: u32) -> Option<String> {
 }
 
 /// All that was seen of each process of a run: its first argument, and the CPUs that it could use.
-fn watched(work: &[&str], layers: &[&str]) -> Vec<(String, BTreeSet<String>)> {
+fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<(String, BTreeSet<String>)> {
     let (mut child, dir) = Lm::new()
         .work_with(work, layers)
-        .args(["--blocks", "8", "--sessions", "1"])
+        .args(["--blocks", blocks, "--sessions", "1"])
         .start();
     let mut seen: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
@@ -56,7 +56,7 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     } else {
         &["tmpfs"]
     };
-    let seen = watched(READ, layers);
+    let seen = watched(READ, layers, "8");
     let kept = |cpus: &BTreeSet<String>| single(cpus) > 0;
     let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
     assert_eq!(probes.len(), layers.len() + 1, "{seen:?}");
@@ -83,7 +83,8 @@ fn what_waits_for_a_device_takes_each_round_on_another_cpu() {
     }
     let flush = ["--op", "rand-write", "--sync", "each", "--file-size", "64K"];
     let work = [&["file", "--record", "4K"], &flush[..]].concat();
-    let seen = watched(&work, &["tmpfs"]);
+    // All rounds of this block.
+    let seen = watched(&work, &["tmpfs"], "1");
     let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
     assert!(
         probes.len() == 2 && probes.iter().all(|(_, cpus)| single(cpus) > 1),

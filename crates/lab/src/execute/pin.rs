@@ -18,8 +18,9 @@ use rustix::{
 pub(crate) struct OneCpu {
     /// Each thread with its original CPUs. `None` is the calling thread.
     before: Vec<(Option<Pid>, CpuSet)>,
-    /// CPUs that all of them may use, first the one on which they are.
-    cpus: Vec<usize>,
+    /// CPUs that all of them may use, first the one on which they are, and whether they waited for other programs there
+    /// the last time.
+    cpus: Vec<(usize, bool)>,
 }
 
 impl OneCpu {
@@ -31,11 +32,12 @@ impl OneCpu {
         let before = threads.filter_map(|thread| Some((thread, sched_getaffinity(thread).ok()?)));
         let before: Vec<(Option<Pid>, CpuSet)> = before.collect();
         let may = |cpu: &usize| before.iter().all(|(_, cpus)| cpus.is_set(*cpu));
-        let mut cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(may).collect();
+        let all = (0..CpuSet::MAX_CPU).filter(may).map(|cpu| (cpu, false));
+        let mut cpus: Vec<(usize, bool)> = all.collect();
         let here = sched_getcpu();
-        match cpus.iter().position(|cpu| *cpu == here) {
+        match cpus.iter().position(|(cpu, _)| *cpu == here) {
             Some(at) => cpus.rotate_left(at),
-            None if cpus.is_empty() => cpus.push(here),
+            None if cpus.is_empty() => cpus.push((here, false)),
             None => {}
         }
         let all = Self { before, cpus };
@@ -43,10 +45,20 @@ impl OneCpu {
         all
     }
 
-    /// Moves all of them to the next CPU in turn. One on which they `waited` for other programs is left out from then on,
-    /// if there is another.
+    /// Moves all of them to the first of their CPUs for a block: the blocks begin on one after the other. What has an odd
+    /// number of rounds would otherwise be on one CPU more often than on the other, in all of its blocks.
+    pub(crate) fn begin(&mut self, block: u32) {
+        self.cpus.sort_unstable();
+        let first = block as usize % self.cpus.len();
+        self.cpus.rotate_left(first);
+        self.keep();
+    }
+
+    /// Moves all of them to the next CPU in turn. One on which they `waited` for other programs in two rounds running is left
+    /// out from then on, if there is another.
     pub(crate) fn next(&mut self, waited: bool) {
-        if waited && self.cpus.len() > 1 {
+        let before = std::mem::replace(&mut self.cpus[0].1, waited);
+        if before && waited && self.cpus.len() > 1 {
             self.cpus.remove(0);
         } else {
             self.cpus.rotate_left(1);
@@ -56,7 +68,7 @@ impl OneCpu {
 
     fn keep(&self) {
         let mut only = CpuSet::new();
-        if let Some(cpu) = self.cpus.first().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+        if let Some((cpu, _)) = self.cpus.first().filter(|(cpu, _)| *cpu < CpuSet::MAX_CPU) {
             only.set(*cpu);
         }
         for (thread, _) in &self.before {
@@ -102,9 +114,18 @@ mod tests {
             one.next(false);
         }
         assert_eq!((seen, sets()), (before[0], first), "each of them in turn");
-        for _ in 0..before[0].count() {
-            one.next(true);
+        let count = before[0].count();
+        let begins = [0, 1, count].map(|block| {
+            one.begin(block);
+            sets()
+        });
+        assert_eq!(begins[0], begins[2]);
+        assert!(count == 1 || begins[0] != begins[1], "blocks begin in turn");
+        for waited in [true, false, true] {
+            (0..count).for_each(|_| one.next(waited));
         }
+        assert_eq!(sets(), begins[2], "none has waited twice running");
+        (0..count).for_each(|_| one.next(true));
         let last = sets();
         one.next(true);
         one.next(false);

@@ -55,7 +55,11 @@ pub(crate) fn rounds(
     let length = block.options.length;
     let mut one_cpu = block.options.one_cpu.then(|| {
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
-        OneCpu::with(up.filter_map(|up| up.probe.pid()))
+        let mut one_cpu = OneCpu::with(up.filter_map(|up| up.probe.pid()));
+        if block.options.cpu_per_round {
+            one_cpu.begin(block.number);
+        }
+        one_cpu
     });
     let count = layers.len() as u64;
     let shares = Shares {
