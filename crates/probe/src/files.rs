@@ -2,6 +2,7 @@
 
 use std::{fs::File, io, path::Path};
 
+use layermark_sys::served;
 use rustix::fs::Advice;
 
 use crate::{ProbeError, resident};
@@ -26,11 +27,15 @@ pub fn evict(file: &File) -> io::Result<()> {
 }
 
 /// The same for a file that should be on the disk already. It is synced only if pages stay: a sync without effect
-/// is a flush of the disk, which takes as long as one with data.
+/// is a flush of the disk, which takes as long as one with data. What another process or machine serves is synced in any
+/// case: its server may have data of its own that it has not written.
 ///
 /// # Errors
-/// As [`evict`].
+/// As [`evict`], where it syncs.
 pub fn evict_synced(file: &File) -> io::Result<()> {
+    if rustix::fs::fstatfs(file).is_ok_and(|s| served::is_numbered(s.f_type as u32)) {
+        return evict(file);
+    }
     drop_clean_pages(file);
     if resident::share_of(file) == Some(0.0) {
         return Ok(());
