@@ -20,7 +20,11 @@ const BORNE: f64 = 0.2;
 #[derive(Debug)]
 pub enum Caveat<'a> {
     /// Layers on an emulated CPU, where the baseline's is a real one.
-    Emulated(Vec<&'a str>),
+    Emulated {
+        layers: Vec<&'a str>,
+        /// Whether the time of a program was estimated there from its calls.
+        estimated: bool,
+    },
     /// Other programs disturbed the run.
     Busy(BusyMachine),
     /// Limits of control groups that the results may have met.
@@ -134,7 +138,8 @@ fn emulated<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
     let baseline = f.run.layers.get(BASELINE).filter(is_emulated);
     let layers = f.ready().filter(is_emulated).map(|l| l.name.as_str());
     let layers: Vec<&str> = layers.collect();
-    (!layers.is_empty() && baseline.is_none()).then_some(Caveat::Emulated(layers))
+    let estimated = f.run.points.iter().any(|p| p.meaning.estimates.is_some());
+    (!layers.is_empty() && baseline.is_none()).then_some(Caveat::Emulated { layers, estimated })
 }
 
 /// Limits that the results may have met: each with the layers that have it.

@@ -11,12 +11,17 @@ use crate::{
 impl Words for Caveat<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::Emulated(layers) => {
+            Self::Emulated { layers, estimated } => {
                 let each: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let each = list(&each);
+                let estimates = if *estimated {
+                    "; a program's estimate there has the time of its calls, and not that its own computing takes longer"
+                } else {
+                    ""
+                };
                 text!(
                     "{each} ran on an emulated CPU (without KVM): ratios to {} include what the emulation costs; compare \
-                     such guests with each other; the sentences about fsync hold",
+                     such guests with each other; the sentences about fsync hold{estimates}",
                     names.baseline()
                 )
             }

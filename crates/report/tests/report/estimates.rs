@@ -2,7 +2,7 @@
 //! operation was measured as well, the report says how far the estimate is from it.
 
 use layermark_model::{
-    AddedTime, CacheState, Latency, Meaning, Run, Target, TrialRecord, Verified,
+    AddedTime, CacheState, GuestFacts, Latency, Meaning, Run, Target, TrialRecord, Verified,
 };
 use layermark_report::{
     EstimateCheck, EstimateVerdict, Report, ResultRow, Verdict,
@@ -316,4 +316,31 @@ fn a_replay_of_an_older_measure_is_not_compared() {
         let summed = format!("the time between calls was added to the sum in {run},");
         assert!(text.contains(says) && text.contains(&summed), "{text}");
     }
+}
+
+/// The time between the calls is that of this machine's CPU.
+#[test]
+fn an_estimate_on_an_emulated_cpu_lacks_what_the_program_computes() {
+    let added = AddedTime {
+        ns: ADDED,
+        spread_ns: 0,
+        between: true,
+    };
+    let (mut run, trials) = run(8.0, 2.0, 0.01, added);
+    run.layers[1].facts.guest = Some(GuestFacts {
+        emulated_cpu: true,
+        ..GuestFacts::default()
+    });
+    let lacks = |run: &Run| {
+        let said = Report::build(run, &trials).caveats;
+        let emulated = said.iter().find(|c| c.contains("emulated CPU"));
+        emulated
+            .expect("a caveat")
+            .contains("own computing takes longer")
+    };
+    assert!(lacks(&run));
+    for point in &mut run.points {
+        point.meaning.estimates = None;
+    }
+    assert!(!lacks(&run));
 }
