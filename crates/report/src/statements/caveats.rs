@@ -22,7 +22,7 @@ pub enum Caveat<'a> {
     /// Layers on an emulated CPU, where the baseline's is a real one.
     Emulated {
         layers: Vec<&'a str>,
-        /// Whether the time of a program was estimated there from its calls.
+        /// Whether a time that was measured elsewhere is part of a result: that between the calls of a recorded program.
         estimated: bool,
     },
     /// Other programs disturbed the run.
@@ -138,7 +138,7 @@ fn emulated<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
     let baseline = f.run.layers.get(BASELINE).filter(is_emulated);
     let layers = f.ready().filter(is_emulated).map(|l| l.name.as_str());
     let layers: Vec<&str> = layers.collect();
-    let estimated = f.run.points.iter().any(|p| p.meaning.estimates.is_some());
+    let estimated = f.run.points.iter().any(|p| p.meaning.added.is_some());
     (!layers.is_empty() && baseline.is_none()).then_some(Caveat::Emulated { layers, estimated })
 }
 

@@ -15,7 +15,7 @@ impl Words for Caveat<'_> {
                 let each: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let each = list(&each);
                 let estimates = if *estimated {
-                    "; a program's estimate there has the time of its calls, and not that its own computing takes longer"
+                    "; the estimate of a program there does not include that its own computing takes longer"
                 } else {
                     ""
                 };
