@@ -20,10 +20,16 @@ const FREE_PART: u64 = 64;
 /// A probe leaves at most this many files, so that removing them does not take long.
 const MOST_LEFT: u64 = 50_000;
 
-/// New directories of which the quickest is taken.
+/// New directories of which the quickest is taken, at most.
 const TRIED: usize = 3;
-/// Files that are created in each of them.
-const TRIES: [&str; 2] = ["tried-1", "tried-2"];
+/// Creating files takes at least so many times as long where ext4 skips deleted inodes.
+const SLOW: u64 = 2;
+/// Files that are created in each of them at most, and for how long, ns. Where deleted inodes begin after others, they began
+/// after 10 to 40.
+const TRIES: usize = 64;
+const TRIES_NS: u64 = 4_000_000;
+/// Files of the median that counts.
+const MEDIAN_OF: usize = 16;
 
 /// Directories of this process.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -38,6 +44,8 @@ static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// numbers, and forks of one process count from the same number.
 pub struct WorkDir {
     path: PathBuf,
+    /// What was tried when it was made, and is removed after it.
+    tried: Vec<Self>,
 }
 
 impl WorkDir {
@@ -54,39 +62,37 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Of several new directories, each with the time to create files in it, the one in which that is fastest. ext4 without
-    /// a journal skips recently deleted inodes one by one. After a compiler has run, or where many files were removed,
-    /// creating a file takes several times as long in one part of the disk as in another.
-    pub fn quickest(
+    /// As [`Self::new`], where many files are created: one in which that is quick. ext4 without a journal skips recently
+    /// deleted inodes one by one. After a compiler has run, or where many files were removed, creating a file takes
+    /// several times as long in one part of the disk as in another. `least`: the shortest time so far that a file took
+    /// in such directories of one layer, ns.
+    pub fn quick(dir: &Path, least: &mut Option<u64>) -> Result<Self, ProbeError> {
+        clear(dir)?;
+        Self::quickest(least, || tried(dir))
+    }
+
+    /// New directories are made until one is not slow. The others stay beside it, because inodes that are deleted now slow
+    /// the next ones.
+    fn quickest(
+        least: &mut Option<u64>,
         make: impl Fn() -> Result<(Self, u64), ProbeError>,
     ) -> Result<Self, ProbeError> {
         let mut best = make()?;
+        let mut before = least.replace(best.1.min(least.unwrap_or(u64::MAX)));
         for _ in 1..TRIED {
-            let next = make()?;
-            if next.1 < best.1 {
-                best = next;
+            if before.is_some_and(|least| best.1 < least.saturating_mul(SLOW)) {
+                break;
             }
+            let mut next = make()?;
+            if next.1 < best.1 {
+                std::mem::swap(&mut best, &mut next);
+            }
+            // Of two that take about as long none is slow.
+            before = Some(next.1.min(before.unwrap_or(u64::MAX)));
+            best.0.tried.push(next.0);
+            *least = (*least).min(Some(best.1));
         }
         Ok(best.0)
-    }
-
-    /// As [`Self::new`], for a tree: the quickest.
-    pub fn for_tree(dir: &Path) -> Result<Self, ProbeError> {
-        clear(dir)?;
-        Self::create_quick(dir)
-    }
-
-    fn create_quick(dir: &Path) -> Result<Self, ProbeError> {
-        let work = Self::quickest(|| {
-            let work = Self::create(dir)?;
-            let ns = create_ns(work.path())?;
-            Ok((work, ns))
-        })?;
-        for name in TRIES {
-            let path = work.path().join(name);
-            fs::remove_file(&path).map_err(|e| ProbeError::io("remove", &path, &e))?;
-        }
-        Ok(work)
     }
 
     /// One that another probe creates, in whose directory it is.
@@ -96,7 +102,10 @@ impl WorkDir {
 
     fn at(path: PathBuf) -> Self {
         ours().insert(path.clone());
-        Self { path }
+        Self {
+            path,
+            tried: Vec::new(),
+        }
     }
 
     /// Leaves it, with this many files in it, to the owner of the layer, because removing them
@@ -156,31 +165,49 @@ impl Drop for WorkDir {
     }
 }
 
-/// Time to create a file in a directory, ns. Two are created and stay, and the shorter time counts: the first may initialise
-/// that part of the disk.
-pub(super) fn create_ns(dir: &Path) -> Result<u64, ProbeError> {
-    let mut least = u64::MAX;
-    for name in TRIES {
-        let path = dir.join(name);
+/// A new directory, and the time to create a file in it, ns: the longest median of some files in turn.
+fn tried(dir: &Path) -> Result<(WorkDir, u64), ProbeError> {
+    let mut work = WorkDir::create(dir)?;
+    // In the same part of the disk. It stays there when it has another name.
+    let inside = work.path().join("tried");
+    let made = fs::create_dir(&inside);
+    made.map_err(|e| ProbeError::io("make", &inside, &e))?;
+    let mut all = Vec::with_capacity(TRIES);
+    let begun = monotonic_ns();
+    while all.len() < TRIES && (all.len() < 2 || monotonic_ns() - begun < TRIES_NS) {
+        let path = inside.join(all.len().to_string());
         let before = monotonic_ns();
         let made = fs::File::create_new(&path);
-        least = least.min(monotonic_ns() - before);
+        all.push(monotonic_ns() - before);
         made.map_err(|e| ProbeError::io("create", &path, &e))?;
     }
-    Ok(least)
+    let ns = all.chunks_mut(MEDIAN_OF).map(|some| {
+        some.sort_unstable();
+        some[(some.len() - 1) / 2]
+    });
+    let ns = ns.max().unwrap_or_default();
+    let outside = WorkDir::named(dir);
+    let moved = fs::rename(&inside, outside.path());
+    match moved {
+        Ok(()) => work.tried.push(outside),
+        // Not every layer can rename a directory.
+        Err(_) => remove(&inside).map_err(|e| ProbeError::io("remove", &inside, &e))?,
+    }
+    Ok((work, ns))
 }
 
 /// Replaces a directory and its content by an empty one, or leaves it as it is. That is made under another name, and so in
-/// another part of an ext4: see [`WorkDir`]. Returns what was there, to be removed.
-pub(super) fn replace(path: &Path) -> Result<WorkDir, ProbeError> {
+/// another part of an ext4: see [`WorkDir`]. Returns what was there, to be removed, and what was tried, to be kept while the
+/// new one is in use.
+pub(super) fn replace(path: &Path) -> Result<[WorkDir; 2], ProbeError> {
     let above = path.parent().unwrap_or(path);
-    let new = WorkDir::create_quick(above)?;
+    let new = WorkDir::quickest(&mut None, || tried(above))?;
     let old = above.join(random_name(PREFIX));
     let renamed = fs::rename(path, &old).and_then(|()| {
         fs::rename(new.path(), path).or_else(|e| fs::rename(&old, path).and(Err(e)))
     });
     renamed.map_err(|e| ProbeError::io("rename", path, &e))?;
-    Ok(WorkDir::at(old))
+    Ok([WorkDir::at(old), new])
 }
 
 /// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
@@ -219,35 +246,66 @@ mod tests {
         fs::create_dir_all(dir.join("a/b")).unwrap();
         // Its number is not given to the next one while it is there.
         let old = fs::metadata(&dir).unwrap().ino();
-        let replaced = replace(&dir).unwrap();
+        let [replaced, tried] = replace(&dir).unwrap();
         assert_ne!(fs::metadata(&dir).unwrap().ino(), old);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         assert!(replaced.path().join("a/b").is_dir());
         replaced.remove().unwrap();
         assert!(!replaced.path().exists());
-        drop(replaced);
+        drop((replaced, tried));
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
         // There is nothing to replace, and nothing is made.
         assert!(replace(&home.path().join("other")).is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
-    #[test]
-    fn the_quickest_directory_is_kept_and_the_others_are_removed() {
+    /// Makes directories that take so long, and returns the time of the one that was taken and how many were made.
+    fn taken(times: &[u64], least: &mut Option<u64>) -> (u64, usize) {
         let home = tempfile::tempdir().unwrap();
-        let times = std::cell::RefCell::new(vec![30, 10, 20].into_iter());
-        let quickest = WorkDir::quickest(|| {
-            let work = WorkDir::new(home.path())?;
-            let ns = times.borrow_mut().next().unwrap();
-            fs::write(work.path().join(ns.to_string()), "x").unwrap();
+        let rest = std::cell::RefCell::new(times.iter());
+        let quickest = WorkDir::quickest(least, || {
+            let work = WorkDir::create(home.path())?;
+            let ns = *rest.borrow_mut().next().unwrap();
+            fs::write(work.path().join("ns"), ns.to_string()).unwrap();
             Ok((work, ns))
         });
         let quickest = quickest.unwrap_or_else(|e| panic!("{e}"));
-        assert!(quickest.path().join("10").exists());
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
-        let tree = WorkDir::for_tree(home.path()).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
+        let ns = fs::read_to_string(quickest.path().join("ns")).unwrap();
+        let made = fs::read_dir(home.path()).unwrap().count();
+        assert_eq!(made, times.len() - rest.borrow().len(), "none is removed");
+        (ns.parse().unwrap(), made)
+    }
+
+    #[test]
+    fn directories_are_made_until_one_is_not_slow() {
+        let mut least = None;
+        // The first has nothing beside it.
+        assert_eq!(taken(&[12, 10, 9], &mut least), (10, 2));
+        assert_eq!(least, Some(10));
+        assert_eq!(taken(&[19, 9], &mut least), (19, 1));
+        assert_eq!(taken(&[20, 9, 8], &mut least), (9, 2));
+        assert_eq!(taken(&[50, 60, 40, 9], &mut least), (40, 3));
+        assert_eq!(least, Some(9));
+        assert_eq!(taken(&[50, 10, 9], &mut None), (10, 2));
+        assert_eq!(taken(&[10, 50, 9], &mut None), (10, 2));
+    }
+
+    #[test]
+    fn a_directory_that_was_tried_is_empty() {
+        let home = tempfile::tempdir().unwrap();
+        let mut least = None;
+        let work = WorkDir::quick(home.path(), &mut least).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+        assert!(least.is_some_and(|ns| ns > 0));
+        let (tried, _) = tried(home.path()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(fs::read_dir(tried.path()).unwrap().count(), 0);
+        // What was created in them is beside them until they are removed.
+        let beside = fs::read_dir(home.path()).unwrap().map(|e| e.unwrap().path());
+        let beside = beside.filter(|path| path != work.path() && path != tried.path());
+        let most = beside.map(|path| fs::read_dir(path).unwrap().count()).max();
+        assert!(most.is_some_and(|most| (2..=TRIES).contains(&most)), "{most:?}");
+        drop((work, tried));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
     }
 
     /// A program may have mounted a directory of its user's in a tree of ours.

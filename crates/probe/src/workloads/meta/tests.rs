@@ -99,8 +99,9 @@ fn a_layer_pays_for_its_own_files_alone() {
     let point = points(&params, 1.0).unwrap().remove(0);
     let ready = |dir: &Path| WORKLOAD.prepare(dir, &point, &Context::least()).unwrap();
     let dirty = |dir: &Path| -> Option<u64> {
-        let work = std::fs::read_dir(dir).unwrap().next()?.unwrap();
-        let made = std::fs::read_dir(work.path().join("d0")).unwrap();
+        let all = std::fs::read_dir(dir).unwrap();
+        let mut files = all.map(|work| work.unwrap().path().join("d0"));
+        let made = std::fs::read_dir(files.find(|d| d.exists())?).unwrap();
         let unwritten = |path| crate::resident::unwritten(&std::fs::File::open(path).unwrap());
         made.map(|entry| unwritten(entry.unwrap().path())).sum()
     };

@@ -32,7 +32,7 @@ use crate::{
         recorder::Recorder,
     },
     selftest,
-    workloads::work_dir::{WorkDir, create_ns},
+    workloads::work_dir::WorkDir,
 };
 
 /// Number of files flushed at the same time.
@@ -58,6 +58,8 @@ pub struct MetaWork {
     dir: PathBuf,
     /// For a point that writes: a different directory for each pass.
     work: Option<PassDir>,
+    /// The shortest time to create a file in one of them, ns.
+    least_ns: Option<u64>,
     /// Of a packaged file that is changed: other names of all, owner and group, permissions.
     first: FirstState,
 }
@@ -119,6 +121,7 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         ready: Instant::now(),
         dir,
         work: None,
+        least_ns: None,
         first: FirstState::default(),
     };
     made.first_state()?;
@@ -218,10 +221,16 @@ impl MetaWork {
         self.leave();
         let work = if self.p.one_directory {
             self.together()?
-        } else if self.p.op.on_written() {
-            PassDir::Own(self.empty()?)
         } else {
-            PassDir::Own(WorkDir::quickest(|| self.timed())?)
+            let work = if self.p.op.on_written() {
+                WorkDir::new(&self.dir)?
+            } else {
+                WorkDir::quick(&self.dir, &mut self.least_ns)?
+            };
+            for at in self.directories(work.path()) {
+                fs::create_dir(&at).map_err(|e| ProbeError::io("make", &at, &e))?;
+            }
+            PassDir::Own(work)
         };
         let root = self.work.insert(work).path().to_owned();
         self.name_files(&root)?;
@@ -237,15 +246,6 @@ impl MetaWork {
             self.sync_all()?;
         }
         Ok(())
-    }
-
-    /// A new directory with the subdirectories of a pass.
-    fn empty(&self) -> Result<WorkDir, ProbeError> {
-        let work = WorkDir::new(&self.dir)?;
-        for at in self.directories(work.path()) {
-            fs::create_dir(&at).map_err(|e| ProbeError::io("make", &at, &e))?;
-        }
-        Ok(work)
     }
 
     /// The directory of all hosts with the subdirectories of a pass, which another host may have made.
@@ -276,16 +276,6 @@ impl MetaWork {
     fn directories(&self, root: &Path) -> impl Iterator<Item = PathBuf> {
         let root = root.to_owned();
         (0..self.p.files.div_ceil(self.p.per_directory)).map(move |d| root.join(format!("d{d}")))
-    }
-
-    /// A new directory, and the time to create a file in each directory of a pass, in total, ns.
-    fn timed(&self) -> Result<(WorkDir, u64), ProbeError> {
-        let work = self.empty()?;
-        let mut sum = 0;
-        for at in self.directories(work.path()) {
-            sum += create_ns(&at)?;
-        }
-        Ok((work, sum))
     }
 
     /// Ends a pass. Its files stay, without their data, because an inode that was just deleted
@@ -562,24 +552,6 @@ mod tests {
         };
         let point = WORKLOAD.points(&settings, 1.0).unwrap().remove(0);
         point.typed().unwrap()
-    }
-
-    #[test]
-    fn files_are_created_in_one_of_the_directories_that_were_tried() {
-        let dir = tempfile::tempdir().unwrap();
-        let p = params(r#"{"op": "create", "files": 150}"#);
-        let mut work = prepare(dir.path(), p, &Context::least()).unwrap();
-        work.renew(&mut |_| {}).unwrap();
-        work.go(Extent::PASS, &mut |_| {}).unwrap();
-        let names = |at: &Path| -> Vec<PathBuf> {
-            let entries = fs::read_dir(at).unwrap().map(|e| e.unwrap().path());
-            entries.collect()
-        };
-        let [root] = &names(dir.path())[..] else {
-            panic!("the others are removed: {:?}", names(dir.path()))
-        };
-        let [first, second] = ["d0", "d1"].map(|d| names(&root.join(d)).len());
-        assert_eq!((first, second), (100 + 2, 50 + 2));
     }
 
     /// As two hosts in one directory of a share: neither finds a file of the other, and none is left.

@@ -30,6 +30,8 @@ pub struct Replayer {
     data: Option<Buffer>,
     /// Where trees are made, each in a directory of its own.
     dir: PathBuf,
+    /// The shortest time to create a file in one of them, ns.
+    least_ns: Option<u64>,
     /// The current tree.
     site: Option<(Site, WorkDir)>,
 }
@@ -90,6 +92,7 @@ impl Replayer {
             buffers,
             data: Some(data),
             dir,
+            least_ns: None,
             site: None,
         })
     }
@@ -97,7 +100,7 @@ impl Replayer {
     /// Makes a new tree, and removes the one that the last replay has left.
     pub fn renew(&mut self) -> Result<(), ProbeError> {
         self.remove()?;
-        let work = WorkDir::for_tree(&self.dir)?;
+        let work = WorkDir::quick(&self.dir, &mut self.least_ns)?;
         let path = work.path();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root: OwnedFd = openat(CWD, path, flags, Mode::empty())

@@ -21,7 +21,7 @@ use crate::{
             guarded::Launches,
             start::{LaunchSite, Launched},
         },
-        work_dir,
+        work_dir::{self, WorkDir},
     },
 };
 
@@ -34,6 +34,8 @@ pub struct StepPrograms {
     set_up: bool,
     /// The tree that is copied before each execution.
     source: Option<PathBuf>,
+    /// What was tried where this copy is.
+    tried: Option<WorkDir>,
     /// The trees before the execution, in words.
     before: Vec<String>,
     /// Whether an execution was not concluded.
@@ -69,6 +71,7 @@ impl StepPrograms {
             p,
             set_up,
             source,
+            tried: None,
             before: Vec::new(),
             open: false,
         })
@@ -190,7 +193,10 @@ impl Guarded for StepPrograms {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
             let emptied = match work_dir::replace(&site.dir) {
-                Ok(old) => old.remove(),
+                Ok([old, tried]) => {
+                    self.tried = Some(tried);
+                    old.remove()
+                }
                 // Not every layer can rename a directory.
                 Err(_) => tree::empty(&site.dir),
             };
