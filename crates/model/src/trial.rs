@@ -318,8 +318,8 @@ pub struct Pass {
     /// Application bytes moved.
     pub bytes: u64,
     /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
-    /// Absent with several threads or operations at once, if the work is that of programs, and if the
-    /// kernel does not count it.
+    /// Absent with several threads, operations or processes at once, for a program that does not end, and if the kernel does not
+    /// count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
@@ -343,8 +343,8 @@ pub struct Turn {
     /// Application bytes moved.
     pub bytes: u64,
     /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
-    /// Absent with several threads or operations at once, if the work is that of programs, and if the
-    /// kernel does not count it.
+    /// Absent with several threads, operations or processes at once, for a program that does not end, and if the kernel does not
+    /// count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and

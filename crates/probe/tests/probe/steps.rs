@@ -1,12 +1,13 @@
 //! The workload `steps`: many executions in a block.
 
-use std::{fs, io::Read, os::unix::fs::OpenOptionsExt};
+use std::{fs, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use crate::common::{Lab, point};
 use layermark_model::{
     Trial,
     protocol::{FromProbe, ToProbe, TurnRequest, Turned},
 };
+use layermark_sys::process::Schedstat;
 use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     io::Errno,
@@ -225,4 +226,30 @@ fn the_first_execution_of_a_block_leads_in() {
     // Each is checked, and each was flushed.
     assert_eq!(trial.verified.map(|v| v.records), Some(3));
     lab.end();
+}
+
+/// Where others work beside it, what it waits is not time that passes.
+#[test]
+fn the_waiting_of_a_program_that_works_alone_is_known() {
+    let own = Schedstat::of(Path::new("/proc/self"));
+    if !own.is_some_and(|own| own.is_counted()) {
+        return eprintln!("skipped: this kernel does not count");
+    }
+    let child = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
+    for (run, alone) in [
+        (json!("head -c 1M /dev/zero"), true),
+        (json!(["sh", "-c", child]), true),
+        (json!(["sh", "-c", format!("({child}); true")]), false),
+        (json!(["sh", "-c", format!("({child}) & wait")]), false),
+    ] {
+        let mut lab = Lab::new();
+        let step = point("steps", json!({"run": run}));
+        assert!(matches!(lab.prepare(&step), FromProbe::Ready { .. }));
+        let (turned, _) = turn(&mut lab, 0);
+        assert_eq!(turned.turn.waited_ns.is_some(), alone, "{run}");
+        let waited = turned.turn.waited_ns;
+        assert!(waited < Some(turned.turn.elapsed_ns), "{turned:?}");
+        assert_eq!(finish(&mut lab, turned).waited_ns(), waited, "{run}");
+        lab.end();
+    }
 }

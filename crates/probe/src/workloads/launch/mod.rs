@@ -180,6 +180,7 @@ impl Work for LaunchWork {
         let every = Duration::from_nanos(HEARTBEAT_NS);
         let Launched {
             elapsed_ns,
+            waited_ns,
             cpu,
             launch,
         } = *self.guard.work(every, &mut || beat(0, 0))?;
@@ -188,7 +189,8 @@ impl Work for LaunchWork {
             elapsed_ns,
             ops: 1,
             bytes: 0,
-            ..Pass::default()
+            waited_ns,
+            kernel_waited_ns: None,
         };
         trial.passes.push(pass);
         trial.cpu = cpu;
@@ -204,7 +206,8 @@ impl Work for LaunchWork {
                 elapsed_ns,
                 ops: 1,
                 bytes: 0,
-                ..Turn::default()
+                waited_ns,
+                kernel_waited_ns: None,
             },
             cpu,
             device: trial.device,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use layermark_model::{CpuUse, Environment};
+use layermark_sys::process::Schedstat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +25,7 @@ use crate::{
         ELSEWHERE, PATH,
         last_output::{LastOutput, capture_stderr},
         spawn::Program,
-        tree::Tree,
+        tree::{Sum, Tree},
         user::User,
     },
 };
@@ -36,6 +37,9 @@ const SECRET: usize = 4;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Launched {
     pub elapsed_ns: u64,
+    /// How long the program waited for a CPU until it ended, ns. `None` where others worked beside its first thread, whose
+    /// waiting is then not time that passes, and where the kernel does not count it.
+    pub waited_ns: Option<u64>,
     pub cpu: CpuUse,
     pub launch: LaunchTrial,
 }
@@ -191,7 +195,13 @@ impl LaunchSite {
         let came = wait(watched.as_mut(), &child.pidfd, gone, end_ns)?;
         let mut counted = LaunchTrial::default();
         counting.after(before, child.pidfd.as_fd(), &mut counted);
+        // It has ended, and is there until it is reaped.
+        let first = watched.is_exit().then(|| {
+            let pid = child.pid;
+            Schedstat::of(Path::new(&format!("/proc/{pid}")))
+        });
         let used = tree.used();
+        let first = first.flatten().filter(|first| works_alone(*first, &used));
         let found = self.came(came, watched.is_exit(), tree, &said)?;
         let mut launch = LaunchTrial {
             program: name_of(&program[0]),
@@ -217,6 +227,7 @@ impl LaunchSite {
         }
         Ok(Launched {
             elapsed_ns,
+            waited_ns: first.map(|first| first.wait_ns),
             cpu: used.cpu,
             launch,
         })
@@ -270,6 +281,15 @@ impl LaunchSite {
             Came::Gone => Err(ProbeError::new("the launch was cancelled")),
         }
     }
+}
+
+/// Whether the first thread of a program did all work of its tree, but for a fiftieth and what ends a process. Children for
+/// which it waited are in the CPU time of the tree, as other threads are.
+fn works_alone(first: Schedstat, tree: &Sum) -> bool {
+    const END_NS: u64 = 50_000;
+    let all_ns = tree.cpu.user_ns + tree.cpu.sys_ns;
+    let most_ns = first.run_ns + first.run_ns / 50 + END_NS;
+    first.is_counted() && tree.processes == 1 && all_ns <= most_ns
 }
 
 fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {

@@ -117,6 +117,7 @@ impl Work for StepWork {
         let after = counters::sum(&self.context.devices);
         let Launched {
             elapsed_ns,
+            waited_ns,
             cpu,
             launch,
         } = done.launched;
@@ -126,7 +127,8 @@ impl Work for StepWork {
             elapsed_ns,
             ops: self.count,
             bytes: 0,
-            ..Turn::default()
+            waited_ns,
+            kernel_waited_ns: None,
         };
         if ask.ns > 0 {
             run::enter(trial, turn);
@@ -135,7 +137,8 @@ impl Work for StepWork {
                 elapsed_ns,
                 ops: self.count,
                 bytes: 0,
-                ..Pass::default()
+                waited_ns,
+                kernel_waited_ns: None,
             });
         }
         trial.cpu.user_ns += cpu.user_ns;
