@@ -23,6 +23,26 @@ pub(super) struct Place {
     pub name: Vec<u8>,
 }
 
+/// The arguments of a call that opens a file.
+pub(super) struct Opening<'a> {
+    /// Which argument is the name. The one before it is the directory, if there is one.
+    pub at: usize,
+    pub flags: &'a str,
+    pub mode: &'a str,
+}
+
+impl<'a> Opening<'a> {
+    pub fn of(e: &Ended<'a>) -> Self {
+        let at = usize::from(e.name.starts_with("openat"));
+        let (flags, mode) = match e.name {
+            "creat" => ("O_WRONLY|O_CREAT|O_TRUNC", e.arg(1)),
+            "openat2" => (field(e.arg(2), "flags="), field(e.arg(2), "mode=")),
+            _ => (e.arg(at + 1), e.arg(at + 2)),
+        };
+        Self { at, flags, mode }
+    }
+}
+
 impl Sequence {
     /// Takes a call that has ended.
     pub fn call(&mut self, id: u32, e: &Ended<'_>, resumed: bool) -> Result<(), String> {
@@ -218,12 +238,7 @@ impl Sequence {
     }
 
     fn opens(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
-        let at = usize::from(e.name.starts_with("openat"));
-        let (flags, mode) = match e.name {
-            "creat" => ("O_WRONLY|O_CREAT|O_TRUNC", e.arg(1)),
-            "openat2" => (field(e.arg(2), "flags="), field(e.arg(2), "mode=")),
-            _ => (e.arg(at + 1), e.arg(at + 2)),
-        };
+        let Opening { at, flags, mode } = Opening::of(e);
         let words = || flags.split('|').map(str::trim);
         let bit = |word| words().any(|own| own == word);
         let mut known: u32 = words().map(open_flag).fold(0, |all, bit| all | bit);

@@ -14,9 +14,9 @@ const ERANGE: i64 = -34;
 
 /// Where the name of a lookup is, and what the lookup becomes.
 pub(super) struct Lookup {
-    base: Option<usize>,
-    path: usize,
-    kind: CallKind,
+    pub base: Option<usize>,
+    pub path: usize,
+    pub kind: CallKind,
     follows: bool,
 }
 

@@ -8,6 +8,39 @@ use super::{
 };
 use crate::{Call, CallKind};
 
+/// The arguments of a call that renames or links.
+pub(super) struct TwoNames {
+    /// Whether the argument before each name is its directory.
+    pub at: bool,
+    pub from: usize,
+    pub to: usize,
+    pub flags: i64,
+    pub renames: bool,
+}
+
+impl TwoNames {
+    pub fn of(e: &Ended<'_>) -> Self {
+        let at = e.name.contains("at");
+        let (from, to) = if at { (1, 3) } else { (0, 1) };
+        Self {
+            at,
+            from,
+            to,
+            flags: if e.args.len() > 4 { bits(e.arg(4)) } else { 0 },
+            renames: e.name.starts_with("rename"),
+        }
+    }
+}
+
+/// Which arguments of a call that makes a symbolic link are the directory and the name.
+pub(super) fn symlink_at(e: &Ended<'_>) -> (Option<usize>, usize) {
+    if e.name == "symlinkat" {
+        (Some(1), 2)
+    } else {
+        (None, 1)
+    }
+}
+
 impl Sequence {
     pub(super) fn of_two_names(
         &mut self,
@@ -15,11 +48,14 @@ impl Sequence {
         e: &Ended<'_>,
         outcome: i64,
     ) -> Result<(), String> {
-        let at = e.name.contains("at");
-        let (from, to) = if at { (1, 3) } else { (0, 1) };
+        let TwoNames {
+            at,
+            from,
+            to,
+            flags,
+            renames,
+        } = TwoNames::of(e);
         let base = |of: usize| at.then(|| e.arg(of));
-        let flags = if e.args.len() > 4 { bits(e.arg(4)) } else { 0 };
-        let renames = e.name.starts_with("rename");
         let opened = quoted(e.arg(from))
             .and_then(|name| self.magic(id, &name))
             .or_else(|| {
@@ -132,11 +168,8 @@ impl Sequence {
     }
 
     pub(super) fn symlinks(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
-        let (base, at) = if e.name == "symlinkat" {
-            (Some(e.arg(1)), 2)
-        } else {
-            (None, 1)
-        };
+        let (base, at) = symlink_at(e);
+        let base = base.map(|base| e.arg(base));
         let Some(place) = self.place(id, base, e.arg(at), false) else {
             return Ok(());
         };
