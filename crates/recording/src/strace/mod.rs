@@ -7,6 +7,7 @@ use std::io::BufRead;
 
 mod by_path;
 mod calls;
+mod claims;
 mod descriptors;
 mod faults;
 mod files;
@@ -19,6 +20,7 @@ mod lookups;
 mod mappings;
 mod names;
 mod number;
+mod overlaps;
 mod paths;
 mod running;
 mod sequence;
@@ -38,6 +40,7 @@ pub use running::{OpenFile, Running, lines_of};
 use crate::{Entry, EntryKind, Head, Name, Recording, limits};
 use lex::Line;
 use log::Unfinished;
+use overlaps::Overlaps;
 use paths::Links;
 use sequence::Sequence;
 
@@ -99,6 +102,7 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
     let mut sequence = Sequence::new(of, links, tree.is_none());
     sequence.left_out = left_out;
     let mut unfinished = Unfinished::default();
+    let mut overlaps = Overlaps::default();
     let mut opened = (!of.opened.is_empty()).then_some(of.opened.as_slice());
     let (mut some_numbered, mut some_not) = (false, false);
     let mut traced = 0;
@@ -116,11 +120,21 @@ pub fn convert(log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
         if let Some(files) = opened.take() {
             let before = opened_by(line.task, of, files);
             for line in before.lines().filter_map(lex::split) {
-                one(&mut sequence, &mut unfinished, &line)?;
+                one(&mut sequence, &mut unfinished, &line, false)?;
             }
         }
-        one(&mut sequence, &mut unfinished, line)
+        if !overlaps.holds(line, &mut sequence) {
+            return one(&mut sequence, &mut unfinished, line, false);
+        }
+        while let Some(given) = overlaps.give() {
+            one(&mut sequence, &mut unfinished, &given.line(), given.moved)?;
+        }
+        Ok(())
     })?;
+    overlaps.end();
+    while let Some(given) = overlaps.give() {
+        one(&mut sequence, &mut unfinished, &given.line(), given.moved)?;
+    }
     sequence.faults_until(u64::MAX)?;
     if sequence.calls.is_empty() {
         return Err("it has no calls on files of the directory".into());
@@ -164,18 +178,20 @@ fn opened_by(task: u32, of: &TraceOf, files: &[OpenFile]) -> String {
     }])
 }
 
-/// Takes one line: a call, the begin or end of one, or the end of a task.
+/// Takes one line: a call, the begin or end of one, or the end of a task. `moved`: to before a line that is earlier in the
+/// log, whose page faults come first.
 fn one(
     sequence: &mut Sequence,
     unfinished: &mut Unfinished,
     line: &Line<'_>,
+    moved: bool,
 ) -> Result<(), String> {
     let &Line { task, at, text, .. } = line;
     // A new task inherits mappings, and may have had faults before its first line. One that has ended is not a new one.
     if !text.starts_with("+++") {
         sequence.task(task);
     }
-    if let Some(at) = at {
+    if let (Some(at), false) = (at, moved) {
         sequence.faults_until(at)?;
     }
     let goes_on = text.starts_with("<... ");

@@ -7,6 +7,7 @@ mod faults;
 mod hostile;
 mod left_out;
 mod order;
+mod overlaps;
 
 fn of(tree: Option<Vec<Entry>>) -> TraceOf {
     TraceOf {

@@ -1,0 +1,427 @@
+//! Calls that overlap in time, and end in another order than they had their effects.
+
+use super::*;
+use crate::strace::overlaps::{LINES, Overlaps};
+
+const ENOENT: &str = "-1 ENOENT (No such file or directory)";
+const EEXIST: &str = "-1 EEXIST (File exists)";
+
+/// Whether the first call, which begins before the second one and ends after it, comes before it in the recording.
+fn is_first((begin, outcome): (&str, &str), second: &str) -> bool {
+    let it = converted(&format!(
+        r#"1 stat("task 1", 0x7) = 0
+2 stat("task 2", 0x7) = 0
+1 {begin} <unfinished ...>
+2 {second}
+1 <... call resumed>) = {outcome}
+"#
+    ));
+    it.recording.calls[2].task == 0
+}
+
+/// Four threads made directories in one that another thread was making: a recording of `npm ci` was refused.
+#[test]
+fn who_did_not_find_a_directory_came_before_it_was_made() {
+    let it = converted(&format!(
+        r#"1 mkdir("m/a", 0777 <unfinished ...>
+2 mkdir("m/b", 0777 <unfinished ...>
+3 mkdir("m", 0777) = 0
+3 stat("m", 0x7) = 0
+1 <... mkdir resumed>) = {ENOENT}
+2 <... mkdir resumed>) = {ENOENT}
+1 mkdir("m/a", 0777) = 0
+"#
+    ));
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 mkdir m/a = -2",
+            "1 mkdir m/b = -2",
+            "2 mkdir m after 0:1 after 1:1",
+            "2 stat m",
+            "0 mkdir m/a after 2:1",
+        ]
+    );
+    let mut recording = it.recording;
+    recording.packed().unwrap();
+}
+
+#[test]
+fn who_did_not_find_a_name_came_before_it_was_made() {
+    for made in [
+        r#"mkdir("/r/m", 0777) = 0"#,
+        r#"creat("m", 0600) = 3</r/m>"#,
+        r#"openat(AT_FDCWD</r>, "m", O_WRONLY|O_CREAT, 0600) = 3</r/m>"#,
+        r#"link("o", "m") = 0"#,
+        r#"symlink("o", "m") = 0"#,
+        r#"rename("o", "m") = 0"#,
+        r#"renameat2(AT_FDCWD</r>, "o", AT_FDCWD</r>, "m", RENAME_NOREPLACE) = 0"#,
+    ] {
+        for looks in [
+            r#"stat("m", 0x7"#,
+            r#"unlink("../r/m""#,
+            r#"openat(AT_FDCWD</r>, "m", O_RDONLY"#,
+            r#"mkdir("m/x", 0777"#,
+            r#"openat(AT_FDCWD</r>, "m/x", O_RDWR|O_CREAT, 0600"#,
+        ] {
+            assert!(is_first((looks, ENOENT), made), "{looks}; {made}");
+        }
+        // What is made is new, and what is moved brings what is in it.
+        let below = (r#"stat("m/x", 0x7"#, ENOENT);
+        let moved = made.starts_with("rename(");
+        assert_eq!(is_first(below, made), moved, "{made}");
+        for other in [
+            r#"stat("mm", 0x7"#,
+            r#"stat("x", 0x7"#,
+            r#"mkdir("x/m", 0777"#,
+        ] {
+            assert!(!is_first((other, ENOENT), made), "{other}; {made}");
+        }
+    }
+}
+
+#[test]
+fn who_found_a_name_came_after_it_was_made() {
+    let all = [
+        r#"stat("m", 0x7) = 0"#,
+        r#"stat("m/x", 0x7) = 0"#,
+        r#"mkdir("m/x", 0777) = 0"#,
+        r#"openat(AT_FDCWD</r>, "m", O_WRONLY|O_CREAT, 0600) = 3</r/m>"#,
+        r#"readlink("m", 0x7, 9) = -1 EINVAL (Invalid argument)"#,
+        r#"rename("o", "m/x") = 0"#,
+        r#"rename("m", "o") = 0"#,
+        &format!("mkdir(\"m\", 0777) = {EEXIST}"),
+    ];
+    for (makes, made, is_sure) in [
+        (r#"mkdir("m", 0777"#, "0", true),
+        (
+            r#"openat(AT_FDCWD</r>, "m", O_RDWR|O_CREAT|O_EXCL, 0600"#,
+            "4</r/m>",
+            true,
+        ),
+        (r#"link("n", "m""#, "0", true),
+        (r#"symlink("n", "m""#, "0", true),
+        (
+            r#"renameat2(AT_FDCWD</r>, "n", AT_FDCWD</r>, "m", RENAME_NOREPLACE"#,
+            "0",
+            true,
+        ),
+        // It may have been there before.
+        (
+            r#"openat(AT_FDCWD</r>, "m", O_RDWR|O_CREAT, 0600"#,
+            "4</r/m>",
+            false,
+        ),
+        (r#"rename("n", "m""#, "0", false),
+    ] {
+        for found in all {
+            // Made and moved away, or moved away and made again.
+            let is_sure = is_sure && !found.starts_with("rename(\"m\"");
+            assert_eq!(is_first((makes, made), found), is_sure, "{makes}; {found}");
+        }
+        // What says nothing of the name.
+        for other in [
+            r#"stat("m", 0x7) = -1 EACCES (Permission denied)"#,
+            r#"stat("m", 0x7) = -1 ENOTDIR (Not a directory)"#,
+            r#"stat("x", 0x7) = 0"#,
+        ] {
+            assert!(!is_first((makes, made), other), "{makes}; {other}");
+        }
+    }
+}
+
+#[test]
+fn who_found_a_name_came_before_it_was_removed() {
+    for removed in [
+        r#"unlink("m") = 0"#,
+        r#"rmdir("m") = 0"#,
+        r#"unlinkat(AT_FDCWD</r>, "m", AT_REMOVEDIR) = 0"#,
+        r#"rename("m", "o") = 0"#,
+    ] {
+        for (looks, outcome) in [
+            (r#"stat("m", 0x7"#, "0"),
+            (r#"openat(AT_FDCWD</r>, "m", O_RDONLY"#, "3</r/m>"),
+            (r#"mkdir("m", 0777"#, EEXIST),
+            (r#"rmdir("m""#, "-1 ENOTEMPTY (Directory not empty)"),
+            (r#"unlink("m""#, "-1 EISDIR (Is a directory)"),
+            (r#"unlink("m/x""#, "0"),
+            (r#"rename("m/x", "y""#, "0"),
+            (r#"link("m", "y""#, "0"),
+        ] {
+            assert!(is_first((looks, outcome), removed), "{looks}; {removed}");
+        }
+        for (other, outcome) in [
+            (r#"stat("m", 0x7"#, ENOENT),
+            (r#"mkdir("m", 0777"#, "0"),
+            (
+                r#"openat(AT_FDCWD</r>, "m", O_RDWR|O_CREAT, 0600"#,
+                "3</r/m>",
+            ),
+            (r#"rename("n", "m""#, "0"),
+            (r#"stat("m", 0x7"#, "? ERESTARTSYS (To be restarted)"),
+        ] {
+            assert!(!is_first((other, outcome), removed), "{other}; {removed}");
+        }
+    }
+}
+
+#[test]
+fn who_did_not_find_a_name_came_after_it_was_removed() {
+    for removes in [r#"unlink("m""#, r#"rmdir("m""#, r#"rename("m", "o""#] {
+        for (missed, is_sure) in [
+            (r#"stat("m", 0x7)"#, true),
+            (r#"mkdir("m/x", 0777)"#, true),
+            (r#"rename("m", "x")"#, true),
+            // What is removed is empty, and what is moved may have had it.
+            (r#"stat("m/x", 0x7)"#, removes.starts_with("rename")),
+            (r#"stat("x", 0x7)"#, false),
+        ] {
+            let missed = format!("{missed} = {ENOENT}");
+            assert_eq!(
+                is_first((removes, "0"), &missed),
+                is_sure,
+                "{removes}; {missed}"
+            );
+        }
+    }
+}
+
+/// The log's order is possible: what was made was removed again, or the other way round.
+#[test]
+fn the_latest_order_that_is_possible_is_taken() {
+    let of = |changes: &[&str], outcome: &str| {
+        let changes: String = changes
+            .iter()
+            .map(|call| format!("2 {call} = 0\n"))
+            .collect();
+        let it = converted(&format!(
+            "1 stat(\"m\", 0x7 <unfinished ...>\n{changes}1 <... stat resumed>) = {outcome}\n"
+        ));
+        let calls = it.recording.calls.iter();
+        calls
+            .take_while(|call| call.kind != crate::CallKind::Stat)
+            .count()
+    };
+    let (makes, removes) = ("mkdir(\"m\", 0777)", "rmdir(\"m\")");
+    assert_eq!(of(&[makes, removes], ENOENT), 2);
+    assert_eq!(of(&[makes, removes], "0"), 1);
+    assert_eq!(of(&[removes, makes], "0"), 2);
+    assert_eq!(of(&[removes, makes], ENOENT), 1);
+    assert_eq!(of(&[makes, removes, makes], ENOENT), 2);
+    assert_eq!(of(&[makes, removes, makes, removes], "0"), 3);
+    assert_eq!(of(&[makes, "mkdir(\"m/x\", 0777)"], ENOENT), 0);
+    assert_eq!(of(&["mkdir(\"m/x\", 0777)", "rmdir(\"m/x\")"], "0"), 2);
+}
+
+/// One call is moved, and another one has to come before it.
+#[test]
+fn what_comes_before_a_moved_call_is_moved_with_it() {
+    let it = converted(&format!(
+        r#"1 mkdir("m", 0777 <unfinished ...>
+3 mkdir("m/b", 0777 <unfinished ...>
+2 mkdir("m/a", 0777) = 0
+3 <... mkdir resumed>) = {ENOENT}
+1 <... mkdir resumed>) = 0
+"#
+    ));
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 mkdir m/b = -2",
+            "1 mkdir m after 0:1",
+            "2 mkdir m/a after 1:1",
+        ]
+    );
+    // It began too late: something else has happened.
+    let it = converted(&format!(
+        r#"3 getpid() = 3
+1 mkdir("m", 0777 <unfinished ...>
+2 mkdir("m/a", 0777) = 0
+3 mkdir("m/b", 0777) = {ENOENT}
+1 <... mkdir resumed>) = 0
+"#
+    ));
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 mkdir m/a",
+            "1 mkdir m/b = -2",
+            "2 mkdir m after 0:1 after 1:1"
+        ]
+    );
+}
+
+/// A call that two others have to come after, and that waits for a third one.
+#[test]
+fn a_line_waits_for_all_that_may_come_before_it() {
+    let it = converted(
+        r#"1 mkdir("d", 0777 <unfinished ...>
+2 stat("d/m", 0x7 <unfinished ...>
+3 unlink("d/m") = 0
+2 <... stat resumed>) = 0
+3 stat("x", 0x7) = 0
+1 <... mkdir resumed>) = -1 EEXIST (File exists)
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 stat d/m",
+            "1 unlink d/m after 0:1",
+            "1 stat x",
+            "2 mkdir d = -17",
+        ]
+    );
+}
+
+/// Another file had the descriptor until it was closed.
+#[test]
+fn a_file_is_not_opened_before_its_descriptor_is_free() {
+    let log = |closes: &str| {
+        converted(&format!(
+            r#"1 clone(child_stack=0x7, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD, child_tidptr=0x7) = 2
+1 openat(AT_FDCWD</r>, "o", O_RDONLY) = 3</r/o>
+2 openat(AT_FDCWD</r>, "m", O_RDONLY <unfinished ...>
+1 unlink("m") = 0
+1 {closes} = 0
+2 <... openat resumed>) = 3</r/m>
+"#
+        ))
+    };
+    for closes in ["close(3</r/o>)", "close_range(3, 4294967295, 0)"] {
+        assert_eq!(kinds(&log(closes))[1], "unlink", "{closes}");
+    }
+    assert_eq!(kinds(&log("close(4</o>)"))[1], "open");
+}
+
+/// Names are relative to the directory of the task.
+#[test]
+fn a_task_that_has_entered_another_directory_is_not_taken_for_one_that_has_not() {
+    let log = |enters: &str| {
+        converted(&format!(
+            r#"1 stat("m", 0x7 <unfinished ...>
+2 mkdir("m", 0777) = 0
+{enters}2 rmdir("m") = 0
+1 <... stat resumed>) = {ENOENT}
+"#
+        ))
+    };
+    assert_eq!(kinds(&log("")), ["mkdir", "rmdir", "stat"]);
+    assert_eq!(
+        words(&log("2 chdir(\"o\") = 0\n").recording),
+        ["0 stat m = -2", "1 mkdir m after 0:1", "1 rmdir o/m"]
+    );
+}
+
+/// Times between calls are those of the log, and so are page faults.
+#[test]
+fn times_of_moved_calls_are_kept() {
+    let it = converted(&format!(
+        r#"1 1764000000.000100 mkdir("m/a", 0777 <unfinished ...>
+2 1764000000.000200 mkdir("m", 0777) = 0 <0.000100>
+1 1764000000.000700 <... mkdir resumed>) = {ENOENT} <0.000600>
+1 1764000000.001700 mkdir("m/a", 0777) = 0 <0.000100>
+2 1764000000.001900 rmdir("m/a") = 0 <0.000100>
+"#
+    ));
+    assert_eq!(
+        words(&it.recording)[..2],
+        ["0 mkdir m/a = -2", "1 mkdir m after 0:1"]
+    );
+    assert_eq!(it.gaps, [0, 0, 900, 2000]);
+}
+
+/// Also with lines between that have nothing to do with it.
+#[test]
+fn the_order_of_a_log_is_kept_if_it_is_possible() {
+    let log = format!(
+        r#"1 openat(AT_FDCWD</r>, "log", O_WRONLY|O_CREAT, 0600) = 3</r/log>
+1 clone(child_stack=NULL, flags=SIGCHLD, child_tidptr=0x7) = 2
+1 mkdir("m", 0777 <unfinished ...>
+2 stat("m/a", 0x7) = {ENOENT}
+2 --- SIGCHLD {{si_signo=SIGCHLD}} ---
+2 write(3</r/log>, ""..., 5) = 5
+1 <... mkdir resumed>) = 0
+2 stat("m/a", 0x7 <unfinished ...>
+1 mkdir("m/a", 0777) = 0
+1 mkdir("m/b", 0777 <unfinished ...>
+2 <... stat resumed>) = 0
+2 rmdir("m/b" <unfinished ...>
+1 <... mkdir resumed>) = 0
+2 <... rmdir resumed>) = 0
+2 unlink("log" <unfinished ...>
+2 +++ killed by SIGKILL +++
+1 mkdir("log", 0777) = 0
+1 +++ exited with 0 +++
+"#
+    );
+    assert_eq!(
+        words(&converted(&log).recording),
+        [
+            "0 open #0 log",
+            "1 stat m/a = -2 after 0:1",
+            "1 write #0 = 5",
+            "0 mkdir m after 1:1",
+            "0 mkdir m/a",
+            "1 stat m/a after 0:3",
+            "0 mkdir m/b",
+            "1 rmdir m/b after 0:4",
+            "0 mkdir log after 1:2",
+            "0 close #0",
+        ]
+    );
+}
+
+/// It may open a pipe that nobody writes to.
+#[test]
+fn no_line_is_held_for_a_call_that_hangs() {
+    let mut sequence = Sequence::new(&of(None), Links::default(), true);
+    let mut overlaps = Overlaps::default();
+    let mut hear = |text: &str| {
+        let line = lex::split(text).unwrap();
+        let holds = overlaps.holds(&line, &mut sequence);
+        let given = std::iter::from_fn(|| overlaps.give()).count();
+        (holds, given)
+    };
+    assert_eq!(
+        hear("1 openat(AT_FDCWD</r>, \"m\", O_RDONLY <unfinished ...>"),
+        (false, 0)
+    );
+    assert_eq!(hear("2 getpid() = 2"), (false, 0));
+    for _ in 0..LINES / 2 {
+        assert_eq!(hear("2 creat(\"/r/m\", 0600) = 3</r/m>"), (true, 0));
+        assert_eq!(hear("2 getpid() = 2"), (true, 0));
+    }
+    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (true, LINES + 1));
+    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (false, 0));
+    // Few lines, which are long.
+    let name = "a/".repeat(2000);
+    hear(&format!("1 stat(\"/r/{name}\", 0x7 <unfinished ...>"));
+    let most = 2 + (16 << 20) / (2 * name.len());
+    let makes = format!("2 mkdir(\"/r/{name}\", 0777) = 0");
+    let held = (0..LINES).take_while(|_| hear(&makes) == (true, 0)).count();
+    assert!((1..most).contains(&held), "{held}");
+}
+
+/// Each of 200 tasks looks for a name that two others make and remove all the time, and everything overlaps.
+#[test]
+fn a_log_in_which_everything_overlaps_is_converted() {
+    let mut log = String::new();
+    for round in 0..20 {
+        for task in 1..200 {
+            log += &format!("{task} stat(\"m/{}\", 0x7 <unfinished ...>\n", task % 2);
+        }
+        for (turn, task) in (1..200).enumerate() {
+            let outcome = if (turn + round) % 3 == 0 { "0" } else { ENOENT };
+            log +=
+                &format!("300 mkdir(\"m\", 0777) = 0\n301 mkdir(\"m/0\", 0777 <unfinished ...>\n");
+            log +=
+                &format!("{task} <... stat resumed>) = {outcome}\n301 <... mkdir resumed>) = 0\n");
+            log += "301 rename(\"m\", \"o\") = 0\n300 rmdir(\"m/1\" <unfinished ...>\n";
+            log += "300 <... rmdir resumed>) = 0\n";
+        }
+    }
+    let mut it = converted(&log);
+    assert_eq!(it.recording.calls.len(), 20 * 199 * 5);
+    it.recording.packed().unwrap();
+}
