@@ -5,8 +5,9 @@ use super::{
     calls::Opening,
     lex::{self, Ended, quoted},
     lookups::lookup,
-    names::{EEXIST, ENOENT},
+    names::{EADDRINUSE, EEXIST, ENOENT},
     paths::{below, normal, parent},
+    sockets::socket_name,
     two_names::{TwoNames, symlink_at},
 };
 use crate::CallKind;
@@ -15,33 +16,20 @@ use crate::CallKind;
 const NOREPLACE: i64 = 1;
 const EXCHANGE: i64 = 2;
 
-/// Errors of a name that is there: EEXIST, EISDIR, ERANGE, ENOTEMPTY, ENODATA.
-const OF_FOUND: [i64; 5] = [EEXIST, -21, -34, -39, -61];
+/// Errors of a name that is there: those, EISDIR, ERANGE, ENOTEMPTY, ENODATA.
+const OF_FOUND: [i64; 6] = [EEXIST, EADDRINUSE, -21, -34, -39, -61];
 const EINVAL: i64 = -22;
-
-/// What a call does with a name if it succeeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Looks,
-    /// Fails if the name is there.
-    Makes,
-    /// Makes the name if it is not there.
-    Creates,
-    Removes,
-    MovesAway,
-    /// Gives the name to what had another one.
-    MovesHere,
-}
 
 /// A name of a call, below the tree's directory.
 #[derive(Debug)]
 pub(super) struct Named {
     /// Absolute. Links are not followed.
     path: Vec<u8>,
-    role: Role,
+    /// What the call shows if it succeeds.
+    success: Shown,
 }
 
-/// What a call shows of a name.
+/// What a call shows of a name: what it found, or what it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Found,
@@ -52,14 +40,17 @@ enum Shown {
     Created,
     Removed,
     MovedAway,
+    /// The name is that of something that had another one. It may have been there before.
     MovedHere,
 }
 
 /// What a call shows of one name.
 #[derive(Debug)]
 pub(super) struct Claim {
-    path: Vec<u8>,
+    pub path: Vec<u8>,
     shown: Shown,
+    /// Whether the name was there after the call before this one in the log, if it is known.
+    pub before: Option<bool>,
 }
 
 /// Whether a call of this name may have names of files that are replayed.
@@ -75,53 +66,56 @@ pub(super) fn has_names(text: &str) -> bool {
     !arguments(&without_arguments).is_empty()
 }
 
-/// Arguments that are names: the directory's, the name's, and what is done with it.
-fn arguments(e: &Ended<'_>) -> Vec<(Option<usize>, usize, Role)> {
+/// Arguments that are names: the directory's, the name's, and what success shows of it.
+fn arguments<'a>(e: &Ended<'a>) -> Vec<(&'a str, &'a str, Shown)> {
+    let named = |base: Option<usize>, at, success| {
+        (base.map_or("", |base| e.arg(base)), e.arg(at), success)
+    };
     match e.name {
         "open" | "creat" | "openat" | "openat2" => {
             let Opening { at, flags, .. } = Opening::of(e);
             let has = |flag| flags.split('|').any(|own| own.trim() == flag);
-            let role = match (has("O_CREAT"), has("O_EXCL")) {
-                (true, true) => Role::Makes,
-                (true, false) => Role::Creates,
-                (false, _) => Role::Looks,
+            let success = match (has("O_CREAT"), has("O_EXCL")) {
+                (true, true) => Shown::Made,
+                (true, false) => Shown::Created,
+                (false, _) => Shown::Found,
             };
-            vec![(at.checked_sub(1), at, role)]
+            vec![named(at.checked_sub(1), at, success)]
         }
         "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
-            let names = TwoNames::of(e);
-            let roles = match (names.renames, names.flags) {
-                (false, _) => [Role::Looks, Role::Makes],
-                (true, EXCHANGE) => [Role::Looks; 2],
-                (true, NOREPLACE) => [Role::MovesAway, Role::Makes],
-                (true, _) => [Role::MovesAway, Role::MovesHere],
+            let both = TwoNames::of(e);
+            let [from, to] = match (both.renames, both.flags) {
+                (false, _) => [Shown::Found, Shown::Made],
+                (true, EXCHANGE) => [Shown::Found; 2],
+                (true, NOREPLACE) => [Shown::MovedAway, Shown::Made],
+                (true, _) => [Shown::MovedAway, Shown::MovedHere],
             };
-            let base = |of: usize| names.at.then(|| of - 1);
+            let base = |of: usize| both.at.then(|| of - 1);
             vec![
-                (base(names.from), names.from, roles[0]),
-                (base(names.to), names.to, roles[1]),
+                named(base(both.from), both.from, from),
+                named(base(both.to), both.to, to),
             ]
         }
         "symlink" | "symlinkat" => {
             let (base, at) = symlink_at(e);
-            vec![(base, at, Role::Makes)]
+            vec![named(base, at, Shown::Made)]
         }
+        "bind" => vec![("", socket_name(e).unwrap_or_default(), Shown::Made)],
         _ => lookup(e).map_or_else(Vec::new, |own| {
-            let role = match own.kind {
-                CallKind::Mkdir => Role::Makes,
-                CallKind::Unlink | CallKind::Rmdir => Role::Removes,
-                _ => Role::Looks,
+            let success = match own.kind {
+                CallKind::Mkdir => Shown::Made,
+                CallKind::Unlink | CallKind::Rmdir => Shown::Removed,
+                _ => Shown::Found,
             };
-            vec![(own.base, own.path, role)]
+            vec![named(own.base, own.path, success)]
         }),
     }
 }
 
 /// The names of a call in the tree, in the order of its arguments.
 pub(super) fn names(e: &Ended<'_>, cwd: Option<&[u8]>, root: &[u8]) -> Vec<Named> {
-    let named = |(base, at, role): (Option<usize>, usize, Role)| {
-        let name = quoted(e.arg(at)).filter(|name| !name.is_empty())?;
-        let base = base.map_or("", |base| e.arg(base));
+    let named = |(base, name, success): (&str, &str, Shown)| {
+        let name = quoted(name).filter(|name| !name.is_empty())?;
         let path = match lex::path_of(base) {
             _ if name.starts_with(b"/") => normal(b"/", &name),
             Some(base) => normal(&base, &name),
@@ -129,14 +123,13 @@ pub(super) fn names(e: &Ended<'_>, cwd: Option<&[u8]>, root: &[u8]) -> Vec<Named
             None => return None,
         };
         below(root, &path).filter(|_| path.len() <= LONGEST)?;
-        Some(Named { path, role })
+        Some(Named { path, success })
     };
     arguments(e).into_iter().filter_map(named).collect()
 }
 
 /// What a call with these names shows of them. An outcome that may have another reason shows nothing.
 pub(super) fn claims_of(e: &Ended<'_>, names: Vec<Named>) -> Vec<Claim> {
-    let claim = |path: Vec<u8>, shown| Claim { path, shown };
     let found = |outcome| OF_FOUND.contains(&outcome) || outcome == EINVAL && reads_link(e);
     match e.outcome() {
         Some(0..) => names.into_iter().flat_map(Named::done).collect(),
@@ -144,16 +137,18 @@ pub(super) fn claims_of(e: &Ended<'_>, names: Vec<Named>) -> Vec<Claim> {
         Some(ENOENT) => names
             .into_iter()
             .take(1)
-            .map(|name| match name.role {
-                Role::Looks | Role::Removes | Role::MovesAway => claim(name.path, Shown::Missing),
-                _ => claim(parent(&name.path).to_vec(), Shown::Missing),
+            .map(|name| match name.success {
+                Shown::Found | Shown::Removed | Shown::MovedAway => {
+                    Claim::new(name.path, Shown::Missing)
+                }
+                _ => Claim::new(parent(&name.path).to_vec(), Shown::Missing),
             })
             .collect(),
         // Of two names, the errors are of the second one.
         Some(outcome) if found(outcome) => names
             .into_iter()
             .next_back()
-            .map(|name| claim(name.path, Shown::Found))
+            .map(|name| Claim::new(name.path, Shown::Found))
             .into_iter()
             .collect(),
         _ => Vec::new(),
@@ -166,35 +161,31 @@ fn reads_link(e: &Ended<'_>) -> bool {
 
 impl Named {
     fn done(self) -> impl Iterator<Item = Claim> {
-        let shown = match self.role {
-            Role::Looks => Shown::Found,
-            Role::Makes => Shown::Made,
-            Role::Creates => Shown::Created,
-            Role::Removes => Shown::Removed,
-            Role::MovesAway => Shown::MovedAway,
-            Role::MovesHere => Shown::MovedHere,
-        };
-        let directory =
-            matches!(shown, Shown::Made | Shown::Created | Shown::MovedHere).then(|| Claim {
-                path: parent(&self.path).to_vec(),
-                shown: Shown::Found,
-            });
-        let own = Claim {
-            path: self.path,
-            shown,
-        };
-        std::iter::once(own).chain(directory)
+        let directory = matches!(
+            self.success,
+            Shown::Made | Shown::Created | Shown::MovedHere
+        )
+        .then(|| Claim::new(parent(&self.path).to_vec(), Shown::Found));
+        std::iter::once(Claim::new(self.path, self.success)).chain(directory)
     }
 
     /// Whether the outcome of a call with this name may depend on what another has done, or the other way round.
     pub fn may_meet(&self, claim: &Claim) -> bool {
-        let changes = self.role != Role::Looks;
+        let changes = self.success != Shown::Found;
         claim.changes() && is_at_or_below(&self.path, &claim.path)
             || changes && is_at_or_below(&claim.path, &self.path)
     }
 }
 
 impl Claim {
+    fn new(path: Vec<u8>, shown: Shown) -> Self {
+        Self {
+            path,
+            shown,
+            before: None,
+        }
+    }
+
     pub fn bytes(&self) -> usize {
         self.path.len()
     }
@@ -214,6 +205,11 @@ impl Claim {
         self.changes() && is_at_or_below(&other.path, &self.path)
     }
 
+    /// Whether the other call found what this one has left.
+    pub fn leads_to(&self, other: &Claim) -> bool {
+        self.decides(other) && !self.contradicts(other)
+    }
+
     /// Whether the name had to be there; `None` if it did not matter.
     fn needs(&self) -> Option<bool> {
         match self.shown {
@@ -224,11 +220,34 @@ impl Claim {
     }
 
     /// Whether the name is there afterwards.
-    fn leaves(&self) -> bool {
+    pub fn leaves(&self) -> bool {
         !matches!(
             self.shown,
             Shown::Missing | Shown::Removed | Shown::MovedAway
         )
+    }
+
+    /// Whether it found a name that was not there, say, unless the other call came before it.
+    pub fn lacks(&self, other: &Claim) -> bool {
+        let needs = self.needs();
+        let lacks = needs
+            .zip(self.before)
+            .is_some_and(|(needs, before)| needs != before);
+        lacks && other.changes() && self.path == other.path && needs == Some(other.leaves())
+    }
+
+    /// Whether a directory of the other name was not empty then: no other one can be moved there.
+    pub fn fills(&self, other: &Claim) -> bool {
+        self.leaves() && self.is_in_place_of(other)
+    }
+
+    pub fn empties(&self, other: &Claim) -> bool {
+        !self.leaves() && self.is_in_place_of(other)
+    }
+
+    fn is_in_place_of(&self, other: &Claim) -> bool {
+        let is_below = self.path != other.path && is_at_or_below(&self.path, &other.path);
+        other.shown == Shown::MovedHere && is_below
     }
 
     /// Whether the other call, after this one, would have had another outcome.
@@ -252,6 +271,26 @@ impl Claim {
             .zip(later.needs())
             .is_some_and(|(is_there, needed)| is_there != needed)
     }
+}
+
+/// In which orders two calls may have come.
+pub(super) struct Orders {
+    pub as_ended: bool,
+    pub other: bool,
+}
+
+/// The orders of a call that ended first and of one that ended later. `emptied`: a name in a directory was removed between
+/// them.
+pub(super) fn orders(first: &[Claim], later: &[&Claim], emptied: bool) -> Orders {
+    let (mut as_ended, mut other) = (true, true);
+    for later in later {
+        for first in first.iter().filter(|first| first.meets(later)) {
+            let fills = first.fills(later) && !emptied;
+            as_ended &= !first.contradicts(later) && !first.lacks(later) && !fills;
+            other &= !later.contradicts(first);
+        }
+    }
+    Orders { as_ended, other }
 }
 
 fn is_at_or_below(path: &[u8], of: &[u8]) -> bool {

@@ -6,10 +6,13 @@
 //!
 //! Lines are held back from the end of a call until no call is unfinished that may have to come before it.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    hash::BuildHasher,
+};
 
 use super::{
-    claims::{Claim, Named, claims_of, has_names, names},
+    claims::{Claim, Named, Orders, claims_of, has_names, names, orders},
     lex::{Ended, Line},
     sequence::Sequence,
 };
@@ -18,6 +21,8 @@ use crate::limits;
 /// The most lines that are held, and their bytes. Behind a call that hangs, nothing is held again.
 pub(super) const LINES: usize = 4096;
 const BYTES: usize = 16 << 20;
+/// The most names of which is known whether they are there.
+const KNOWN: usize = 1 << 16;
 /// The longest begin of a call that is remembered, bytes.
 const BEGIN: usize = limits::LINE as usize;
 
@@ -32,6 +37,10 @@ pub(super) struct Overlaps {
     next: u64,
     /// What is given next, the last one first: the first line that is held, and those that were moved to before it.
     due: Vec<u64>,
+    /// Whether a name is there, by its hash, as the last call shows it. What becomes of names below one that is moved is
+    /// not known here. Empty as long as no calls overlap.
+    there: HashMap<u64, bool>,
+    some_overlap: bool,
     /// Lines that are held and free a descriptor's number (all numbers: `None`), by process if it is known.
     freed: HashMap<(Option<u32>, Option<i64>), u64>,
     /// Tasks of whom a line is held that may change their directory.
@@ -192,11 +201,12 @@ impl Overlaps {
             return (now, Call::default());
         }
         let mut call = Call::default();
-        if !self.unfinished.is_empty()
+        if self.some_overlap
             && has_names(text)
             && let Some(ended) = Ended::read(text)
         {
             call.claims = claims_of(&ended, self.names(line.task, &ended, sequence));
+            self.learn(&mut call.claims);
         }
         (now, call)
     }
@@ -222,6 +232,18 @@ impl Overlaps {
                 met: Vec::new(),
             };
             self.unfinished.insert(task, call);
+            self.some_overlap = true;
+        }
+    }
+
+    /// Learns which names are there now, and which were after the call before.
+    fn learn(&mut self, claims: &mut [Claim]) {
+        for claim in claims {
+            if self.there.len() >= KNOWN {
+                self.there.clear();
+            }
+            let name = self.there.hasher().hash_one(&claim.path);
+            claim.before = self.there.insert(name, claim.leaves());
         }
     }
 
@@ -229,10 +251,8 @@ impl Overlaps {
     fn meet(&mut self, claims: &[Claim]) -> usize {
         let mut count = 0;
         for other in self.unfinished.values_mut() {
-            let mut pairs = claims
-                .iter()
-                .flat_map(|c| other.names.iter().map(move |n| (c, n)));
-            if pairs.any(|(claim, name)| name.may_meet(claim)) {
+            let meets = |name: &Named| claims.iter().any(|claim| name.may_meet(claim));
+            if other.names.iter().any(meets) {
                 other.met.push(self.next);
                 count += 1;
             }
@@ -245,14 +265,18 @@ impl Overlaps {
         let Some(ended) = Ended::read(&text) else {
             return Call::default();
         };
-        let claims = claims_of(&ended, call.names);
-        let mut after = self.compare(&claims, &call.met);
-        if ended.name.starts_with("open") || ended.name == "creat" {
+        let own = sequence.live.get(&task).map(|own| own.group);
+        let opens = ended.name.starts_with("open") || ended.name == "creat";
+        if opens && own.is_none() {
+            // Whose descriptors these are is not known yet.
+            return Call::default();
+        }
+        let mut claims = claims_of(&ended, call.names);
+        let mut after = self.compare(&mut claims, &call.met);
+        if opens {
             // Its descriptor had another file until then.
-            let own = sequence.live.get(&task).map(|own| own.group);
-            let keys = [own, None]
-                .into_iter()
-                .flat_map(|of| [(of, ended.returned), (of, None)]);
+            let keys = [own, None].into_iter();
+            let keys = keys.flat_map(|of| [(of, ended.returned), (of, None)]);
             let freed = keys.filter_map(|key| self.freed.get(&key));
             after.extend(freed.filter(|number| **number > call.begun));
         }
@@ -261,8 +285,9 @@ impl Overlaps {
 
     /// Compares a call that ends now with those that have ended since it began. Those that it must come before learn it;
     /// returns those that it must come after.
-    fn compare(&mut self, claims: &[Claim], met: &[u64]) -> Vec<u64> {
+    fn compare(&mut self, claims: &mut [Claim], met: &[u64]) -> Vec<u64> {
         let (now, mut before, mut after) = (self.next, Vec::new(), Vec::new());
+        let (mut is_last, mut emptied) = (true, false);
         // From the newest one back, until a change that led to what the call found.
         let mut open: Vec<&Claim> = claims.iter().collect();
         for number in met.iter().rev() {
@@ -271,30 +296,57 @@ impl Overlaps {
                 continue;
             }
             let others = &other.call.claims;
-            let (mut is_later, mut is_earlier) = (true, true);
-            for own in &open {
-                for other in others.iter().filter(|other| own.meets(other)) {
-                    is_later &= !other.contradicts(own);
-                    is_earlier &= !own.contradicts(other);
+            let any = |is: fn(&Claim, &Claim) -> bool| {
+                others
+                    .iter()
+                    .any(|other| open.iter().any(|own| is(other, own)))
+            };
+            match orders(others, &open, emptied) {
+                Orders {
+                    as_ended: true,
+                    other: true,
+                } => {}
+                Orders {
+                    as_ended: true,
+                    other: false,
+                } => after.push(*number),
+                Orders {
+                    as_ended: false,
+                    other: true,
+                } => {
+                    before.push(*number);
+                    if any(Claim::decides) {
+                        // What others have seen since then is due to that one.
+                        is_last = false;
+                        after.clear();
+                    }
+                }
+                // A third call is not known.
+                Orders {
+                    as_ended: false,
+                    other: false,
+                } => {
+                    before.clear();
+                    after.clear();
+                    break;
                 }
             }
-            match (is_later, is_earlier) {
-                (true, true) => {}
-                (true, false) => after.push(*number),
-                (false, true) => before.push(*number),
-                // Neither: a third call is not known.
-                (false, false) => return Vec::new(),
-            }
-            open.retain(|own| {
-                !others
-                    .iter()
-                    .any(|other| other.decides(own) && !other.contradicts(own))
-            });
+            emptied |= any(Claim::empties);
+            open.retain(|own| !others.iter().any(|other| other.leads_to(own)));
         }
         for number in before {
-            if let Some(other) = self.at(number) {
-                other.call.after.push(now);
+            let Some(other) = self.at(number) else {
+                continue;
+            };
+            other.call.after.push(now);
+            for other in &mut other.call.claims {
+                if claims.iter().any(|own| other.lacks(own)) {
+                    other.before = None;
+                }
             }
+        }
+        if is_last {
+            self.learn(claims);
         }
         after
     }

@@ -14,6 +14,14 @@ const MODE: i64 = 0o777;
 /// ENAMETOOLONG, ELOOP.
 const OF_NAMES: [i64; 8] = [0, ENOENT, -13, -20, -30, -36, -40, EADDRINUSE];
 
+/// The name that a socket gets, in quotes.
+pub(super) fn socket_name<'a>(e: &Ended<'a>) -> Option<&'a str> {
+    // Abstract names (`@"name"`) are no files.
+    let (_, rest) = e.arg(1).split_once("sun_path=")?;
+    let end = rest.rfind('"')?;
+    rest.starts_with('"').then(|| &rest[..=end])
+}
+
 impl Sequence {
     /// A socket that gets a name in the tree: others wait until it is there, such as clients of a server that starts.
     pub(super) fn binds(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
@@ -21,12 +29,10 @@ impl Sequence {
         if !OF_NAMES.contains(&outcome) {
             return Ok(());
         }
-        // Abstract names (`@"name"`) are no files.
-        let Some((_, rest)) = e.arg(1).split_once("sun_path=\"") else {
+        let Some(name) = socket_name(e) else {
             return Ok(());
         };
-        let end = rest.rfind('"').unwrap_or(rest.len());
-        let Some(place) = self.place(id, None, &format!("\"{}\"", &rest[..end]), false) else {
+        let Some(place) = self.place(id, None, name, false) else {
             return Ok(());
         };
         let outcome = if outcome == EADDRINUSE {

@@ -380,3 +380,34 @@ fn lines_that_are_no_faults_are_none() {
         assert_eq!(kinds(&it), ["open", "mmap", "touch"], "{name}");
     }
 }
+
+/// The stat is moved to before the unlink, and ends later than the fault.
+#[test]
+fn a_fault_does_not_come_earlier_with_a_call_that_is_moved() {
+    let log = traced(&[
+        (2, 100, r#"openat(AT_FDCWD</r>, "f", O_RDONLY) = 3</r/f>"#),
+        (
+            2,
+            110,
+            "mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3</r/f>, 0) = 0x7f0000000000",
+        ),
+        (1, 200, r#"stat("m", 0x7 <unfinished ...>"#),
+        (2, 210, r#"unlink("m") = 0"#),
+        (2, 300, r#"stat("x", 0x7) = 0"#),
+        (1, 400, "<... stat resumed>) = 0"),
+        (2, 500, r#"stat("y", 0x7) = 0"#),
+    ]);
+    let it = convert_with(&log, &fault(2, 350, 31, 0));
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 f",
+            "0 mmap #0",
+            "1 stat m",
+            "0 unlink m after 1:1",
+            "0 stat x",
+            "0 touch #0",
+            "0 stat y",
+        ]
+    );
+}
