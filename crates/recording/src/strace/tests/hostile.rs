@@ -1,6 +1,9 @@
 //! Logs that nobody's program has made: what they need is bounded.
 
 use super::*;
+use crate::strace::overlaps::{LINES, Overlaps};
+
+const ENOENT: &str = "-1 ENOENT (No such file or directory)";
 
 #[test]
 fn names_are_as_short_as_linux_allows() {
@@ -138,4 +141,133 @@ fn the_rest_of_a_line_that_is_too_long_is_no_line() {
     let it = convert(log.as_bytes(), &of(Some(Vec::new()))).unwrap();
     assert_eq!(words(&it.recording), ["0 mkdir d"]);
     assert_eq!(left(&it), ["calls that are too long in the trace"]);
+}
+
+/// It may open a pipe that nobody writes to.
+#[test]
+fn no_line_is_held_for_a_call_that_hangs() {
+    let mut sequence = Sequence::new(&of(None), Links::default(), true);
+    let mut overlaps = Overlaps::default();
+    let mut hear = |text: &str| {
+        let line = lex::split(text).unwrap();
+        let holds = overlaps.holds(&line, &mut sequence);
+        let given = std::iter::from_fn(|| overlaps.give()).count();
+        (holds, given)
+    };
+    assert_eq!(
+        hear("1 openat(AT_FDCWD</r>, \"m\", O_RDONLY <unfinished ...>"),
+        (false, 0)
+    );
+    assert_eq!(hear("2 getpid() = 2"), (false, 0));
+    for _ in 0..LINES / 2 {
+        assert_eq!(hear("2 creat(\"/r/m\", 0600) = 3</r/m>"), (true, 0));
+        assert_eq!(hear("2 getpid() = 2"), (true, 0));
+    }
+    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (true, LINES + 1));
+    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (false, 0));
+    // Few lines, which are long.
+    let name = "a/".repeat(2000);
+    hear(&format!("1 stat(\"/r/{name}\", 0x7 <unfinished ...>"));
+    let most = 2 + (16 << 20) / (2 * name.len());
+    let makes = format!("2 mkdir(\"/r/{name}\", 0777) = 0");
+    let held = (0..LINES).take_while(|_| hear(&makes) == (true, 0)).count();
+    assert!((1..most).contains(&held), "{held}");
+}
+
+/// Each of 200 tasks looks for a name that two others make and remove all the time, and everything overlaps.
+#[test]
+fn a_log_in_which_everything_overlaps_is_converted() {
+    let begins = |task: usize| format!("{task} stat(\"m/{}\", 0x7 <unfinished ...>\n", task % 2);
+    let ends = |round: usize, task: usize| {
+        let outcome = if (task + round).is_multiple_of(3) {
+            "0"
+        } else {
+            ENOENT
+        };
+        format!(
+            r#"300 mkdir("m", 0777) = 0
+301 mkdir("m/0", 0777 <unfinished ...>
+{task} <... stat resumed>) = {outcome}
+301 <... mkdir resumed>) = 0
+301 rename("m", "o") = 0
+300 rmdir("m/1" <unfinished ...>
+300 <... rmdir resumed>) = 0
+"#
+        )
+    };
+    let rounds = (0..20).map(|round| {
+        let begun: String = (1..200).map(begins).collect();
+        begun + &(1..200).map(|task| ends(round, task)).collect::<String>()
+    });
+    let log: String = rounds.collect();
+    let mut it = converted(&log);
+    assert_eq!(it.recording.calls.len(), 20 * 199 * 5);
+    it.recording.packed().unwrap();
+}
+
+/// Calls of any outcome, by tasks that all use the same names: each line is given once, and those of a task in their
+/// order.
+#[test]
+fn lines_of_a_task_do_not_change_places() {
+    let calls = [
+        ("mkdir(\"/r/m\", 0777", "0"),
+        ("mkdir(\"/r/m/x\", 0777", ENOENT),
+        ("mkdir(\"/r/m\", 0777", "-1 EEXIST (File exists)"),
+        ("rmdir(\"/r/m\"", "0"),
+        ("rename(\"/r/m\", \"/r/o\"", "0"),
+        ("rename(\"/r/o\", \"/r/m\"", "0"),
+        ("creat(\"/r/m\", 0600", "3</r/m>"),
+        ("stat(\"/r/m\", 0x7", "0"),
+        ("stat(\"/r/m/x\", 0x7", ENOENT),
+        ("close(3</r/m>", "0"),
+    ];
+    let mut random = 7u64;
+    let mut next = |most: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % most
+    };
+    let mut sequence = Sequence::new(&of(None), Links::default(), true);
+    let mut overlaps = Overlaps::default();
+    let mut outcomes = [None; 6];
+    let (mut last, mut given, mut moved) = ([0; 6], 0, 0);
+    let mut take = |task: u32, at: Option<u64>| {
+        let last = &mut last[task as usize];
+        assert!(at.unwrap() > *last, "task {task}");
+        *last = at.unwrap();
+        given += 1;
+    };
+    for at in 1..=20_000 {
+        let task = next(outcomes.len());
+        let text = if let Some(outcome) = outcomes[task].take() {
+            format!("<... call resumed>) = {outcome}")
+        } else {
+            let (begin, outcome) = calls[next(calls.len())];
+            if next(3) > 0 {
+                outcomes[task] = Some(outcome);
+                format!("{begin} <unfinished ...>")
+            } else {
+                format!("{begin}) = {outcome}")
+            }
+        };
+        let line = Line {
+            task: task as u32,
+            at: Some(at),
+            text: &text,
+            in_brackets: false,
+        };
+        if !overlaps.holds(&line, &mut sequence) {
+            take(line.task, line.at);
+        }
+        if at == 20_000 {
+            overlaps.end();
+        }
+        while let Some(held) = overlaps.give() {
+            take(held.line().task, held.line().at);
+            moved += u32::from(held.moved);
+        }
+    }
+    assert_eq!(given, 20_000);
+    assert!(moved > 500, "{moved}");
 }

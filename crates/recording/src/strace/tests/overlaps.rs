@@ -1,7 +1,6 @@
 //! Calls that overlap in time, and end in another order than they had their effects.
 
 use super::*;
-use crate::strace::overlaps::{LINES, Overlaps};
 
 const ENOENT: &str = "-1 ENOENT (No such file or directory)";
 const EEXIST: &str = "-1 EEXIST (File exists)";
@@ -458,66 +457,4 @@ fn the_order_of_a_log_is_kept_if_it_is_possible() {
             "0 close #0",
         ]
     );
-}
-
-/// It may open a pipe that nobody writes to.
-#[test]
-fn no_line_is_held_for_a_call_that_hangs() {
-    let mut sequence = Sequence::new(&of(None), Links::default(), true);
-    let mut overlaps = Overlaps::default();
-    let mut hear = |text: &str| {
-        let line = lex::split(text).unwrap();
-        let holds = overlaps.holds(&line, &mut sequence);
-        let given = std::iter::from_fn(|| overlaps.give()).count();
-        (holds, given)
-    };
-    assert_eq!(
-        hear("1 openat(AT_FDCWD</r>, \"m\", O_RDONLY <unfinished ...>"),
-        (false, 0)
-    );
-    assert_eq!(hear("2 getpid() = 2"), (false, 0));
-    for _ in 0..LINES / 2 {
-        assert_eq!(hear("2 creat(\"/r/m\", 0600) = 3</r/m>"), (true, 0));
-        assert_eq!(hear("2 getpid() = 2"), (true, 0));
-    }
-    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (true, LINES + 1));
-    assert_eq!(hear("2 unlink(\"/r/m\") = 0"), (false, 0));
-    // Few lines, which are long.
-    let name = "a/".repeat(2000);
-    hear(&format!("1 stat(\"/r/{name}\", 0x7 <unfinished ...>"));
-    let most = 2 + (16 << 20) / (2 * name.len());
-    let makes = format!("2 mkdir(\"/r/{name}\", 0777) = 0");
-    let held = (0..LINES).take_while(|_| hear(&makes) == (true, 0)).count();
-    assert!((1..most).contains(&held), "{held}");
-}
-
-/// Each of 200 tasks looks for a name that two others make and remove all the time, and everything overlaps.
-#[test]
-fn a_log_in_which_everything_overlaps_is_converted() {
-    let begins = |task: usize| format!("{task} stat(\"m/{}\", 0x7 <unfinished ...>\n", task % 2);
-    let ends = |round: usize, task: usize| {
-        let outcome = if (task + round).is_multiple_of(3) {
-            "0"
-        } else {
-            ENOENT
-        };
-        format!(
-            r#"300 mkdir("m", 0777) = 0
-301 mkdir("m/0", 0777 <unfinished ...>
-{task} <... stat resumed>) = {outcome}
-301 <... mkdir resumed>) = 0
-301 rename("m", "o") = 0
-300 rmdir("m/1" <unfinished ...>
-300 <... rmdir resumed>) = 0
-"#
-        )
-    };
-    let rounds = (0..20).map(|round| {
-        let begun: String = (1..200).map(begins).collect();
-        begun + &(1..200).map(|task| ends(round, task)).collect::<String>()
-    });
-    let log: String = rounds.collect();
-    let mut it = converted(&log);
-    assert_eq!(it.recording.calls.len(), 20 * 199 * 5);
-    it.recording.packed().unwrap();
 }
