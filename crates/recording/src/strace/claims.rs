@@ -42,6 +42,8 @@ enum Shown {
     MovedAway,
     /// The name is that of something that had another one. It may have been there before.
     MovedHere,
+    /// It and another name have changed places.
+    Exchanged,
 }
 
 /// What a call shows of one name.
@@ -86,7 +88,7 @@ fn arguments<'a>(e: &Ended<'a>) -> Vec<(&'a str, &'a str, Shown)> {
             let both = TwoNames::of(e);
             let [from, to] = match (both.renames, both.flags) {
                 (false, _) => [Shown::Found, Shown::Made],
-                (true, EXCHANGE) => [Shown::Found; 2],
+                (true, EXCHANGE) => [Shown::Exchanged; 2],
                 (true, NOREPLACE) => [Shown::MovedAway, Shown::Made],
                 (true, _) => [Shown::MovedAway, Shown::MovedHere],
             };
@@ -138,7 +140,7 @@ pub(super) fn claims_of(e: &Ended<'_>, names: Vec<Named>) -> Vec<Claim> {
             .into_iter()
             .take(1)
             .map(|name| match name.success {
-                Shown::Found | Shown::Removed | Shown::MovedAway => {
+                Shown::Found | Shown::Removed | Shown::MovedAway | Shown::Exchanged => {
                     Claim::new(name.path, Shown::Missing)
                 }
                 _ => Claim::new(parent(&name.path).to_vec(), Shown::Missing),
@@ -169,9 +171,9 @@ impl Named {
         std::iter::once(Claim::new(self.path, self.success)).chain(directory)
     }
 
-    /// Whether the outcome of a call with this name may depend on what another has done, or the other way round.
+    /// Whether one of two calls may decide the outcome of the other: of that with this name, and of that with the claim.
     pub fn may_meet(&self, claim: &Claim) -> bool {
-        let changes = self.success != Shown::Found;
+        let changes = !matches!(self.success, Shown::Found | Shown::Exchanged);
         claim.changes() && is_at_or_below(&self.path, &claim.path)
             || changes && is_at_or_below(&claim.path, &self.path)
     }
@@ -191,7 +193,15 @@ impl Claim {
     }
 
     pub fn changes(&self) -> bool {
-        !matches!(self.shown, Shown::Found | Shown::Missing)
+        !matches!(self.shown, Shown::Found | Shown::Missing | Shown::Exchanged)
+    }
+
+    /// Whether what is below the name may be something else now.
+    pub fn moves(&self) -> bool {
+        matches!(
+            self.shown,
+            Shown::MovedAway | Shown::MovedHere | Shown::Exchanged
+        )
     }
 
     /// Whether one of the two changes a name, and the other one is of this name, or of one below it. Who looks at the
@@ -213,7 +223,7 @@ impl Claim {
     /// Whether the name had to be there; `None` if it did not matter.
     fn needs(&self) -> Option<bool> {
         match self.shown {
-            Shown::Found | Shown::Removed | Shown::MovedAway => Some(true),
+            Shown::Found | Shown::Removed | Shown::MovedAway | Shown::Exchanged => Some(true),
             Shown::Missing | Shown::Made => Some(false),
             Shown::Created | Shown::MovedHere => None,
         }
@@ -264,7 +274,7 @@ impl Claim {
             if self.shown == Shown::Missing && later.shown == Shown::MovedAway {
                 return true;
             }
-            // Who removes a name leaves the directory.
+            // A call that removes a name finds its directory.
             (self.shown != Shown::Missing).then_some(true)
         };
         is_there

@@ -14,6 +14,7 @@ use std::{
 use super::{
     claims::{Claim, Named, Orders, claims_of, has_names, names, orders},
     lex::{Ended, Line},
+    paths::parent,
     sequence::Sequence,
 };
 use crate::limits;
@@ -23,6 +24,8 @@ pub(super) const LINES: usize = 4096;
 const BYTES: usize = 16 << 20;
 /// The most names of which is known whether they are there.
 const KNOWN: usize = 1 << 16;
+/// Below more directories than this, nothing is known.
+const DEEPEST: usize = 100;
 /// The longest begin of a call that is remembered, bytes.
 const BEGIN: usize = limits::LINE as usize;
 
@@ -37,9 +40,11 @@ pub(super) struct Overlaps {
     next: u64,
     /// What is given next, the last one first: the first line that is held, and those that were moved to before it.
     due: Vec<u64>,
-    /// Whether a name is there, by its hash, as the last call shows it. What becomes of names below one that is moved is
-    /// not known here. Empty as long as no calls overlap.
-    there: HashMap<u64, bool>,
+    /// Whether a name is there, by its hash, as the call in the line of this number shows it. Empty as long as no calls
+    /// overlap.
+    there: HashMap<u64, (bool, u64)>,
+    /// The last line in which a name was moved, by its hash: what was below it is not known any more.
+    moved: HashMap<u64, u64>,
     some_overlap: bool,
     /// Lines that are held and free a descriptor's number (all numbers: `None`), by process if it is known.
     freed: HashMap<(Option<u32>, Option<i64>), u64>,
@@ -239,12 +244,31 @@ impl Overlaps {
     /// Learns which names are there now, and which were after the call before.
     fn learn(&mut self, claims: &mut [Claim]) {
         for claim in claims {
-            if self.there.len() >= KNOWN {
+            if self.there.len() >= KNOWN || self.moved.len() >= KNOWN {
                 self.there.clear();
+                self.moved.clear();
             }
-            let name = self.there.hasher().hash_one(&claim.path);
-            claim.before = self.there.insert(name, claim.leaves());
+            let name = self.hash(&claim.path);
+            if claim.moves() {
+                self.moved.insert(name, self.next);
+            }
+            let before = self.there.insert(name, (claim.leaves(), self.next));
+            let before = before.filter(|(_, at)| !self.has_moved(&claim.path, *at));
+            claim.before = before.map(|(is_there, _)| is_there);
         }
+    }
+
+    fn hash(&self, path: &[u8]) -> u64 {
+        self.there.hasher().hash_one(path)
+    }
+
+    /// Whether a directory above a name was moved after this line.
+    fn has_moved(&self, path: &[u8], since: u64) -> bool {
+        let above = std::iter::successors(Some(parent(path)), |at| Some(parent(at)));
+        let mut above = above.take_while(|at| at.len() > 1);
+        let near = above.by_ref().take(DEEPEST);
+        let moved = near.map(|at| self.moved.get(&self.hash(at)));
+        moved.flatten().any(|at| *at > since) || above.next().is_some()
     }
 
     /// Adds a call that has ended to those that unfinished calls have met. How many these are.

@@ -285,6 +285,54 @@ fn who_finds_a_name_that_was_not_there_comes_after_it_was_made() {
 }
 
 /// A directory is moved to the name of an empty one, or of none.
+/// What was below a name that is moved is not known any more, so that nothing says that the order of the log is wrong.
+#[test]
+fn names_below_a_directory_that_was_moved_are_not_known() {
+    let overlap = r#"1 stat("q", 0x7 <unfinished ...>
+2 stat("d/x", 0x7) = -1 ENOENT (No such file or directory)
+1 <... stat resumed>) = 0
+"#;
+    for (moves, first, later) in [
+        (
+            r#"rename("t", "d")"#,
+            r#"unlink("d/x") = 0"#,
+            (
+                r#"openat(AT_FDCWD</r>, "d/x", O_WRONLY|O_CREAT, 0600"#,
+                "3</r/d/x>",
+            ),
+        ),
+        (
+            r#"renameat2(AT_FDCWD</r>, "d", AT_FDCWD</r>, "t", RENAME_EXCHANGE)"#,
+            r#"unlink("d/x") = 0"#,
+            (
+                r#"openat(AT_FDCWD</r>, "d/x", O_WRONLY|O_CREAT, 0600"#,
+                "3</r/d/x>",
+            ),
+        ),
+    ] {
+        let it = converted(&format!(
+            "{overlap}2 {moves} = 0\n1 {} <unfinished ...>\n2 {first}\n1 <... call resumed>) = {}\n1 stat(\"d/x\", 0x7) = 0\n",
+            later.0, later.1
+        ));
+        let tasks: Vec<u32> = it.recording.calls[2..].iter().map(|c| c.task).collect();
+        let one = it.recording.calls[1].task;
+        assert_eq!(tasks, [1 - one, 1 - one, one, one], "{moves}");
+    }
+    // The name that was there is in another directory now.
+    let it = converted(&format!(
+        r#"{overlap}2 creat("d/x", 0600) = 3</r/d/x>
+2 close(3</r/d/x>) = 0
+2 rename("d", "e") = 0
+2 mkdir("d", 0777) = 0
+1 unlink("d/x" <unfinished ...>
+2 openat(AT_FDCWD</r>, "d/x", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3</r/d/x>
+1 <... unlink resumed>) = 0
+"#
+    ));
+    let last = it.recording.calls.last().unwrap();
+    assert_eq!(last.task, it.recording.calls[1].task, "the unlink");
+}
+
 #[test]
 fn who_finds_what_is_in_a_directory_comes_after_it_was_moved_there() {
     let of = |between: &str| {
