@@ -21,14 +21,14 @@ const FREE_PART: u64 = 64;
 const MOST_LEFT: u64 = 50_000;
 
 /// New directories of which the quickest is taken, at most.
-const TRIED: usize = 3;
-/// Creating files takes at least so many times as long where ext4 skips deleted inodes.
+const CANDIDATES: usize = 3;
+/// One is slow if creating a file takes so many times as long as in another one.
 const SLOW: u64 = 2;
-/// Files that are created in each of them at most, and for how long, ns. Where deleted inodes begin after others, they began
-/// after 10 to 40.
-const TRIES: usize = 64;
-const TRIES_NS: u64 = 4_000_000;
-/// Files of the median that counts.
+/// Files that are created to test a candidate, at most. Where creating them was slow, it was so after 10 to 40.
+const TEST_FILES: usize = 64;
+/// No further file is created after this time, ns.
+const TEST_NS: u64 = 4_000_000;
+/// The longest median of so many files in turn counts.
 const MEDIAN_OF: usize = 16;
 
 /// Directories of this process.
@@ -44,8 +44,8 @@ static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// numbers, and forks of one process count from the same number.
 pub struct WorkDir {
     path: PathBuf,
-    /// What was tried when it was made, and is removed after it.
-    tried: Vec<Self>,
+    /// Other candidates, and the files that tested this one. They are removed after it.
+    beside: Vec<Self>,
 }
 
 impl WorkDir {
@@ -68,7 +68,7 @@ impl WorkDir {
     /// in such directories of one layer, ns.
     pub fn quick(dir: &Path, least: &mut Option<u64>) -> Result<Self, ProbeError> {
         clear(dir)?;
-        Self::quickest(least, || tried(dir))
+        Self::quickest(least, || candidate(dir))
     }
 
     /// New directories are made until one is not slow. The others stay beside it, because inodes that are deleted now slow
@@ -79,7 +79,7 @@ impl WorkDir {
     ) -> Result<Self, ProbeError> {
         let mut best = make()?;
         let mut before = least.replace(best.1.min(least.unwrap_or(u64::MAX)));
-        for _ in 1..TRIED {
+        for _ in 1..CANDIDATES {
             if before.is_some_and(|least| best.1 < least.saturating_mul(SLOW)) {
                 break;
             }
@@ -87,9 +87,9 @@ impl WorkDir {
             if next.1 < best.1 {
                 std::mem::swap(&mut best, &mut next);
             }
-            // Of two that take about as long none is slow.
+            // If two take about as long, neither is taken for slow.
             before = Some(next.1.min(before.unwrap_or(u64::MAX)));
-            best.0.tried.push(next.0);
+            best.0.beside.push(next.0);
             *least = (*least).min(Some(best.1));
         }
         Ok(best.0)
@@ -104,7 +104,7 @@ impl WorkDir {
         ours().insert(path.clone());
         Self {
             path,
-            tried: Vec::new(),
+            beside: Vec::new(),
         }
     }
 
@@ -115,10 +115,18 @@ impl WorkDir {
         static LEFT: Mutex<(u64, Vec<WorkDir>)> = Mutex::new((0, Vec::new()));
         let free = rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_ffree);
         let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = files + self.test_files();
         if left.0 + files <= (free / FREE_PART).min(MOST_LEFT) {
             left.0 += files;
             left.1.push(self);
         }
+    }
+
+    /// How many files tested it and the other candidates, at most.
+    fn test_files(&self) -> u64 {
+        let each = self.beside.iter();
+        each.map(|beside| TEST_FILES as u64 + beside.test_files())
+            .sum()
     }
 
     /// Its path.
@@ -165,43 +173,61 @@ impl Drop for WorkDir {
     }
 }
 
-/// A new directory, and the time to create a file in it, ns: the longest median of some files in turn.
-fn tried(dir: &Path) -> Result<(WorkDir, u64), ProbeError> {
+/// A new directory, and the time to create a file in it, ns. It is empty: the files that test it have moved out of it.
+fn candidate(dir: &Path) -> Result<(WorkDir, u64), ProbeError> {
     let mut work = WorkDir::create(dir)?;
-    // In the same part of the disk. It stays there when it has another name.
-    let inside = work.path().join("tried");
+    // It is in the same part of the disk, and stays there under another name.
+    let inside = work.path().join("test");
     let made = fs::create_dir(&inside);
     made.map_err(|e| ProbeError::io("make", &inside, &e))?;
-    let mut all = Vec::with_capacity(TRIES);
+    let ns = create_ns(&inside)?;
+    let outside = WorkDir::named(dir);
+    if fs::rename(&inside, outside.path()).is_ok() {
+        work.beside.push(outside);
+        return Ok((work, ns));
+    }
+    // Not every layer can rename a directory. To remove the files would slow the next ones.
+    let mut other = WorkDir::create(dir)?;
+    other.beside.push(work);
+    Ok((other, ns))
+}
+
+/// Time to create a file in a directory, ns: the longest median of [`MEDIAN_OF`] in turn, of some that stay there.
+fn create_ns(dir: &Path) -> Result<u64, ProbeError> {
+    let mut all = Vec::with_capacity(TEST_FILES);
     let begun = monotonic_ns();
-    while all.len() < TRIES && (all.len() < 2 || monotonic_ns() - begun < TRIES_NS) {
-        let path = inside.join(all.len().to_string());
+    while all.len() < TEST_FILES && (all.len() < 2 || monotonic_ns() - begun < TEST_NS) {
+        let path = dir.join(all.len().to_string());
         let before = monotonic_ns();
         let made = fs::File::create_new(&path);
-        all.push(monotonic_ns() - before);
-        made.map_err(|e| ProbeError::io("create", &path, &e))?;
+        let ns = monotonic_ns() - before;
+        match made {
+            Ok(_) => all.push(ns),
+            // Where there is little room, the files of the work need it.
+            Err(_) if !all.is_empty() => break,
+            Err(e) => return Err(ProbeError::io("create", &path, &e)),
+        }
     }
-    let ns = all.chunks_mut(MEDIAN_OF).map(|some| {
+    Ok(longest_median(&mut all))
+}
+
+/// The longest median of [`MEDIAN_OF`] times in turn. A rest of fewer does not count, because one interruption would be its
+/// median.
+fn longest_median(all: &mut [u64]) -> u64 {
+    let of = MEDIAN_OF.min(all.len()).max(1);
+    let medians = all.chunks_exact_mut(of).map(|some| {
         some.sort_unstable();
-        some[(some.len() - 1) / 2]
+        some[(of - 1) / 2]
     });
-    let ns = ns.max().unwrap_or_default();
-    let outside = WorkDir::named(dir);
-    let moved = fs::rename(&inside, outside.path());
-    match moved {
-        Ok(()) => work.tried.push(outside),
-        // Not every layer can rename a directory.
-        Err(_) => remove(&inside).map_err(|e| ProbeError::io("remove", &inside, &e))?,
-    }
-    Ok((work, ns))
+    medians.max().unwrap_or_default()
 }
 
 /// Replaces a directory and its content by an empty one, or leaves it as it is. That is made under another name, and so in
-/// another part of an ext4: see [`WorkDir`]. Returns what was there, to be removed, and what was tried, to be kept while the
-/// new one is in use.
-pub(super) fn replace(path: &Path) -> Result<[WorkDir; 2], ProbeError> {
+/// another part of an ext4: see [`WorkDir`]. `least_ns`: as for [`WorkDir::quick`]. Returns the old directory, to be removed, and
+/// the files that tested the new one, to be kept while that is in use.
+pub(super) fn replace(path: &Path, least_ns: &mut Option<u64>) -> Result<[WorkDir; 2], ProbeError> {
     let above = path.parent().unwrap_or(path);
-    let new = WorkDir::quickest(&mut None, || tried(above))?;
+    let new = WorkDir::quickest(least_ns, || candidate(above))?;
     let old = above.join(random_name(PREFIX));
     let renamed = fs::rename(path, &old).and_then(|()| {
         fs::rename(new.path(), path).or_else(|e| fs::rename(&old, path).and(Err(e)))
@@ -246,16 +272,16 @@ mod tests {
         fs::create_dir_all(dir.join("a/b")).unwrap();
         // Its number is not given to the next one while it is there.
         let old = fs::metadata(&dir).unwrap().ino();
-        let [replaced, tried] = replace(&dir).unwrap();
+        let [replaced, tests] = replace(&dir, &mut None).unwrap();
         assert_ne!(fs::metadata(&dir).unwrap().ino(), old);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         assert!(replaced.path().join("a/b").is_dir());
         replaced.remove().unwrap();
         assert!(!replaced.path().exists());
-        drop((replaced, tried));
+        drop((replaced, tests));
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
         // There is nothing to replace, and nothing is made.
-        assert!(replace(&home.path().join("other")).is_err());
+        assert!(replace(&home.path().join("other"), &mut None).is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
@@ -291,21 +317,32 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_tried_is_empty() {
+    fn a_candidate_is_empty_and_its_tests_stay_until_it_is_removed() {
         let home = tempfile::tempdir().unwrap();
+        let names = |at: &Path| fs::read_dir(at).unwrap().map(|e| e.unwrap().path());
         let mut least = None;
         let work = WorkDir::quick(home.path(), &mut least).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
         assert!(least.is_some_and(|ns| ns > 0));
-        let (tried, _) = tried(home.path()).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(fs::read_dir(tried.path()).unwrap().count(), 0);
-        // What was created in them is beside them until they are removed.
-        let beside = fs::read_dir(home.path()).unwrap().map(|e| e.unwrap().path());
-        let beside = beside.filter(|path| path != work.path() && path != tried.path());
-        let most = beside.map(|path| fs::read_dir(path).unwrap().count()).max();
-        assert!(most.is_some_and(|most| (2..=TRIES).contains(&most)), "{most:?}");
-        drop((work, tried));
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        assert_eq!(names(work.path()).count(), 0);
+        let tests: Vec<usize> = names(home.path()).map(|at| names(&at).count()).collect();
+        let files: usize = tests.iter().sum();
+        // Two candidates at least, each with its tests.
+        assert!(tests.len() >= 4 && files >= 4, "{tests:?}");
+        assert!(files as u64 <= work.test_files(), "{tests:?}");
+        drop(work);
+        assert_eq!(names(home.path()).count(), 0);
+    }
+
+    #[test]
+    fn one_interruption_makes_no_directory_slow() {
+        let mut quick = [10; 2 * MEDIAN_OF + 1];
+        (quick[3], quick[2 * MEDIAN_OF]) = (4000, 4000);
+        assert_eq!(longest_median(&mut quick), 10);
+        let mut slow = [10; 2 * MEDIAN_OF];
+        slow[MEDIAN_OF..].fill(70);
+        assert_eq!(longest_median(&mut slow), 70);
+        assert_eq!(longest_median(&mut [4000, 10]), 10);
+        assert_eq!(longest_median(&mut []), 0);
     }
 
     /// A program may have mounted a directory of its user's in a tree of ours.

@@ -108,6 +108,19 @@ fn a_layer_pays_for_its_own_files_alone() {
     assert_pays_for_its_own_files(ready, 1, dirty);
 }
 
+/// Where many files are created, the directory was tested: its tests are beside it.
+#[test]
+fn files_are_created_in_a_directory_that_was_tested() {
+    for (op, tested) in [("create", true), ("small-write", true), ("unlink", false)] {
+        let params = json!({"op": op, "files": 5});
+        let dir = tempfile::tempdir().unwrap();
+        let point = points(&params, 1.0).unwrap().remove(0);
+        let _work = WORKLOAD.prepare(dir.path(), &point, &Context::least());
+        let made = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(made > 1, tested, "{op}: {made}");
+    }
+}
+
 #[test]
 fn names_are_looked_up_listed_and_changed() {
     for (op, params) in [

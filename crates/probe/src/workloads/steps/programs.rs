@@ -34,8 +34,10 @@ pub struct StepPrograms {
     set_up: bool,
     /// The tree that is copied before each execution.
     source: Option<PathBuf>,
-    /// What was tried where this copy is.
-    tried: Option<WorkDir>,
+    /// The files that tested the directory of the copy.
+    tests: Option<WorkDir>,
+    /// The shortest time to create one of them, ns.
+    least_ns: Option<u64>,
     /// The trees before the execution, in words.
     before: Vec<String>,
     /// Whether an execution was not concluded.
@@ -71,7 +73,8 @@ impl StepPrograms {
             p,
             set_up,
             source,
-            tried: None,
+            tests: None,
+            least_ns: None,
             before: Vec::new(),
             open: false,
         })
@@ -192,9 +195,11 @@ impl Guarded for StepPrograms {
     fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
-            let emptied = match work_dir::replace(&site.dir) {
-                Ok([old, tried]) => {
-                    self.tried = Some(tried);
+            // What is removed after the test could slow what it has found quick.
+            self.tests = None;
+            let emptied = match work_dir::replace(&site.dir, &mut self.least_ns) {
+                Ok([old, tests]) => {
+                    self.tests = Some(tests);
                     old.remove()
                 }
                 // Not every layer can rename a directory.
@@ -209,6 +214,8 @@ impl Guarded for StepPrograms {
     }
 
     fn tidy(&mut self) {
+        // The guard ends without dropping anything.
+        self.tests = None;
         self.launches.tidy();
     }
 
