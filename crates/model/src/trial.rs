@@ -318,13 +318,13 @@ pub struct Pass {
     /// Application bytes moved.
     pub bytes: u64,
     /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
-    /// Absent with several threads, operations or processes at once, for a program that does not end, and if the kernel does not
-    /// count it.
+    /// Absent with several threads, operations or processes at once, for a launch whose `ready` is not `exit`, and if the kernel
+    /// does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
     /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
-    /// `waited_ns` is, where the work waits for no device, and where the probe does not see these threads.
+    /// `waited_ns` is, for programs, where the work waits for no device, and where the probe does not see these threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_waited_ns: Option<u64>,
 }
@@ -343,13 +343,13 @@ pub struct Turn {
     /// Application bytes moved.
     pub bytes: u64,
     /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
-    /// Absent with several threads, operations or processes at once, for a program that does not end, and if the kernel does not
-    /// count it.
+    /// Absent with several threads, operations or processes at once, for a launch whose `ready` is not `exit`, and if the kernel
+    /// does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
     /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
-    /// `waited_ns` is, where the work waits for no device, and where the probe does not see these threads.
+    /// `waited_ns` is, for programs, where the work waits for no device, and where the probe does not see these threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_waited_ns: Option<u64>,
 }

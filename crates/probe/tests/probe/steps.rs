@@ -248,8 +248,83 @@ fn the_waiting_of_a_program_that_works_alone_is_known() {
         let (turned, _) = turn(&mut lab, 0);
         assert_eq!(turned.turn.waited_ns.is_some(), alone, "{run}");
         let waited = turned.turn.waited_ns;
-        assert!(waited < Some(turned.turn.elapsed_ns), "{turned:?}");
+        assert!(
+            waited.is_none_or(|ns| ns < turned.turn.elapsed_ns),
+            "{turned:?}"
+        );
         assert_eq!(finish(&mut lab, turned).waited_ns(), waited, "{run}");
         lab.end();
     }
+}
+
+/// Ends a program, however the test ends.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_program_waits_for_the_cpu_that_another_one_uses() {
+    let own = Schedstat::of(Path::new("/proc/self"));
+    if !own.is_some_and(|own| own.is_counted()) {
+        return eprintln!("skipped: this kernel does not count");
+    }
+    let may = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| may.is_set(*cpu));
+    let cpu = cpu.unwrap().to_string();
+    let busy = ["-c", &cpu, "sh", "-c", "while :; do :; done"];
+    let busy = std::process::Command::new("taskset").args(busy).spawn();
+    let _busy = Ended(busy.unwrap());
+    let mut lab = Lab::new();
+    // Much more work than one turn of the scheduler.
+    let work = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    let step = point(
+        "steps",
+        json!({"run": ["taskset", "-c", cpu, "sh", "-c", work]}),
+    );
+    assert!(matches!(lab.prepare(&step), FromProbe::Ready { .. }));
+    let (turned, _) = turn(&mut lab, 0);
+    let waited = turned.turn.waited_ns;
+    assert!(
+        waited.is_some_and(|ns| ns > 0 && ns < turned.turn.elapsed_ns),
+        "{turned:?}"
+    );
+    finish(&mut lab, turned);
+    lab.end();
+}
+
+#[test]
+fn what_tested_the_directory_of_a_copy_is_removed() {
+    let mut lab = Lab::new();
+    let tree = tempfile::tempdir().unwrap();
+    let name = tree.path().to_str().unwrap();
+    let packaged = format!(
+        "packaged/steps/{:016x}",
+        xxhash_rust::xxh3::xxh3_64(name.as_bytes())
+    );
+    let packaged = lab.dir.path().join(packaged);
+    fs::create_dir_all(&packaged).unwrap();
+    fs::write(packaged.join("f"), "x").unwrap();
+    let step = json!({"run": "touch g", "tree": name, "copy": "each"});
+    assert!(matches!(
+        lab.prepare(&point("steps", step)),
+        FromProbe::Ready { .. }
+    ));
+    let works = |lab: &Lab| {
+        let all = fs::read_dir(lab.dir.path()).unwrap();
+        let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("work-")).count()
+    };
+    // Its home and the tests of two directories.
+    assert!(works(&lab) >= 3);
+    let (turned, _) = turn(&mut lab, 0);
+    between(&mut lab, 1, true);
+    turn(&mut lab, 1);
+    finish(&mut lab, turned);
+    assert_eq!(works(&lab), 0);
+    lab.end();
 }

@@ -33,6 +33,9 @@ use crate::{
 /// Values of the environment of at least this length, bytes, are masked in texts.
 const SECRET: usize = 4;
 
+/// CPU time after the last reading of a program that ends, at most, ns.
+const END_NS: u64 = 50_000;
+
 /// A completed launch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Launched {
@@ -283,10 +286,10 @@ impl LaunchSite {
     }
 }
 
-/// Whether the first thread of a program did all work of its tree, but for a fiftieth and what ends a process. Children for
-/// which it waited are in the CPU time of the tree, as other threads are.
+/// Whether the first thread of a program did all work of its tree, but for a fiftieth and [`END_NS`]. The CPU time of the tree
+/// has that of other threads, and of children for which it waited. Unknown are children that the kernel reaps (`SIGCHLD` is
+/// ignored), and operations that a device does meanwhile (`io_uring`).
 fn works_alone(first: Schedstat, tree: &Sum) -> bool {
-    const END_NS: u64 = 50_000;
     let all_ns = tree.cpu.user_ns + tree.cpu.sys_ns;
     let most_ns = first.run_ns + first.run_ns / 50 + END_NS;
     first.is_counted() && tree.processes == 1 && all_ns <= most_ns
