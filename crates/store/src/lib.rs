@@ -47,6 +47,9 @@ pub use tallies::TallyKey;
 /// What a power cut may lose: the first trial after this interval is synced to the disk. Syncing
 /// every one would take longer than a short trial itself, and would load the measured disk.
 const SYNC: Duration = Duration::from_secs(1);
+/// A process that was killed may have a child that has not begun its program yet: that has the lock for so long, on a busy
+/// machine.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// An open store.
 pub struct Store {
@@ -228,13 +231,21 @@ impl Store {
         Ok(())
     }
 
-    /// Locks a run of a file. False if another process works on it.
+    /// Locks a run of a file. False if another process works on it, for longer than one that was killed.
     fn lock(&mut self, run: &str) -> std::io::Result<bool> {
         let locks = match self.locks.take() {
             Some(locks) => locks,
             None => Locks::open(&self.path)?,
         };
-        self.locks.insert(locks).hold(run)
+        let locks = self.locks.insert(locks);
+        let started = Instant::now();
+        loop {
+            let taken = locks.hold(run)?;
+            if taken || started.elapsed() > ENDING {
+                return Ok(taken);
+            }
+            std::thread::sleep(ENDING / 50);
+        }
     }
 
     fn let_go(&mut self, run: &str) {

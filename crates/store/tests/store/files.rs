@@ -80,6 +80,23 @@ fn a_store_of_the_earlier_format_is_read_and_converted() {
     assert!(error.hint().unwrap().contains(".kept"));
 }
 
+/// A child of a process that was killed has its files until it has begun its own program.
+#[test]
+fn a_run_is_taken_over_from_a_process_that_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("s.db");
+    let mut ends = Store::open(&path).unwrap();
+    ends.begin(&run("01RUN", 1)).unwrap();
+    let mut other = Store::open(&path).unwrap();
+    let ending = std::thread::spawn(move || {
+        // So that the other one finds it at work.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(ends);
+    });
+    other.hold("01RUN").unwrap();
+    ending.join().unwrap();
+}
+
 /// Otherwise the earlier layermark could not store its next trial.
 #[test]
 fn a_store_of_the_earlier_format_is_not_converted_during_a_run() {
