@@ -31,8 +31,15 @@ fn three(budget: &str, more: &[&str]) -> Said {
 #[test]
 fn layers_that_may_be_dropped_are_named_first_and_the_command_measures_them_all() {
     let third = "mock:ns=7000";
+    // Other tests may make the machine so slow for a moment that even two layers do not fit.
+    let mut said = three("6500ms", &["--drop"]);
+    for _ in 0..9 {
+        if said.code == Some(2) {
+            said = three("6500ms", &["--drop"]);
+        }
+    }
     // Nothing proves where a mock runs, so the code is 4.
-    let said = three("6500ms", &["--drop"]).code(4);
+    let said = said.code(4);
     let told = said.stderr.contains(" of all layers would take about ");
     assert!(told && said.stderr.contains(third), "{}", said.stderr);
     let hint = said
