@@ -233,6 +233,10 @@ pub trait Repeat: Send {
     }
     /// Runs operations. `beat` gets the number of them so far in this call.
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError>;
+    /// Called outside the clock, after each pass that has ended.
+    fn passed(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
     /// See [`Work::settle`]. Debt counts from `since`.
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError>;
     /// See [`Work::end`].
@@ -301,6 +305,9 @@ impl<W: Repeat> Repeated<W> {
         self.stopped = Some(after.mark);
         self.fresh = stretch.over;
         self.done += u64::from(stretch.over);
+        if stretch.over {
+            self.work.passed()?;
+        }
         Ok(stretch)
     }
 

@@ -81,7 +81,9 @@ impl Runs for FileParams {
                 .filter(|_| p.keep)
                 .map(|with| (p.file_size, with)),
             space: if p.op.writes() {
-                p.file_size.saturating_mul(p.writers().max(p.files))
+                let files = p.writers().max(p.files);
+                let at_once = if p.changes_places() { 2 } else { 1 };
+                p.file_size.saturating_mul(files.saturating_mul(at_once))
             } else {
                 0
             },

@@ -276,6 +276,14 @@ impl FileParams {
         self.op == Op::FirstWrite || (self.cache == Cache::Cold && self.op.cacheable())
     }
 
+    /// Whether a pass makes its file while that of the pass before is there. A larger one has many places on the disk, and
+    /// may not fit twice.
+    pub fn changes_places(&self) -> bool {
+        const MOST: u64 = 64 << 20;
+        let on_disk = self.direct || !self.sync.leaves_debt();
+        on_disk && self.op.makes() && !self.keep && self.file_size <= MOST
+    }
+
     /// Whether the engine touches files at all.
     pub fn touches(&self) -> bool {
         engines::find(&self.engine).is_some_and(engines::Engine::needs_file)

@@ -96,6 +96,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
         slots.push(ThreadSlot {
             op,
             path,
+            former: None,
             seed,
             buffer,
             recorder: if p.latency {

@@ -13,6 +13,8 @@ pub struct ThreadSlot {
     pub op: Op,
     /// Its file.
     pub path: PathBuf,
+    /// The file of the pass before, if each pass makes one.
+    pub former: Option<PathBuf>,
     /// Seed of its data and order.
     pub seed: u64,
     /// One record to read into, or the pool to write from.

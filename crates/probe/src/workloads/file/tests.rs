@@ -357,6 +357,47 @@ fn a_layer_pays_for_its_own_files_alone() {
     assert_pays_for_its_own_files(|dir| ready(dir, &params), 5_000_000, dirty);
 }
 
+/// Otherwise each layer would have one place on the disk for all passes of a block.
+#[test]
+fn a_new_file_is_flushed_before_the_last_one_is_removed() {
+    use crate::run::{Extent, Repeat};
+    for (more, at_once) in [
+        (json!({"sync": "fsync"}), 2),
+        (json!({"sync": "each-data"}), 2),
+        (json!({"sync": "none"}), 1),
+        (json!({"sync": "fsync", "file_size": "65M"}), 1),
+    ] {
+        let mut params = json!({"op": "write", "file_size": "64K", "record": "4K"});
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let point = points(&params).unwrap().remove(0);
+        let p: FileParams = read(&point).unwrap();
+        assert_eq!(point.needs.space, p.file_size * at_once, "{params}");
+        let dir = tempfile::tempdir().unwrap();
+        let mut work = prepare::prepare(dir.path(), p, &Context::least()).unwrap();
+        let names = || {
+            let work = std::fs::read_dir(dir.path()).unwrap().next().unwrap();
+            let all = std::fs::read_dir(work.unwrap().path()).unwrap();
+            let mut all: Vec<_> = all.map(|e| e.unwrap().file_name()).collect();
+            all.sort();
+            all
+        };
+        let mut last = Vec::new();
+        for pass in 0..3 {
+            work.renew(&mut |_| {}).unwrap();
+            let two = pass > 0 && at_once == 2;
+            assert_eq!(names().len(), 1 + usize::from(two), "{params}");
+            assert!(work.go(Extent::PASS, &mut |_| {}).unwrap().over);
+            work.passed().unwrap();
+            assert_eq!(names().len(), 1, "{params}");
+            assert_eq!(names() == last, pass > 0 && !two, "{params}");
+            last = names();
+        }
+    }
+}
+
 /// Does all work in one stretch.
 fn stretch(work: &mut dyn Work, trial: &mut Trial) {
     let ask = crate::TurnRequest {
