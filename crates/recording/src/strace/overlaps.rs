@@ -423,7 +423,8 @@ impl Overlaps {
     /// Remembers what a line changes of its task, so that calls do not change places with it.
     fn changes_task(&mut self, line: &Line<'_>, sequence: &Sequence) {
         let text = line.text;
-        if text.contains("chdir") {
+        let call = text.strip_prefix("<... ").unwrap_or(text);
+        if call.starts_with("chdir") || call.starts_with("fchdir") {
             self.entering.insert(line.task);
         }
         let of_all = text.starts_with("close_range(").then_some(None);
