@@ -323,7 +323,7 @@ pub struct Pass {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
-    /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
+    /// had no CPU. It is the sum over all of them, at most as long as the one thread that works had nothing to do. Absent as
     /// `waited_ns` is, for programs, where the work waits for no device, and where the probe does not see these threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_waited_ns: Option<u64>,
@@ -348,7 +348,7 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ns: Option<u64>,
     /// Nanoseconds of these in which threads of the kernel that work for file systems and devices were ready to run and
-    /// had no CPU, over all of them: at most as long as the one thread that works had nothing to do. Absent as
+    /// had no CPU. It is the sum over all of them, at most as long as the one thread that works had nothing to do. Absent as
     /// `waited_ns` is, for programs, where the work waits for no device, and where the probe does not see these threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_waited_ns: Option<u64>,

@@ -77,21 +77,22 @@ impl WorkDir {
         least: &mut Option<u64>,
         make: impl Fn() -> Result<(Self, u64), ProbeError>,
     ) -> Result<Self, ProbeError> {
+        let shorter = |a: Option<u64>, b: u64| Some(a.map_or(b, |a| a.min(b)));
         let mut best = make()?;
-        let mut before = least.replace(best.1.min(least.unwrap_or(u64::MAX)));
+        let mut others = *least;
         for _ in 1..CANDIDATES {
-            if before.is_some_and(|least| best.1 < least.saturating_mul(SLOW)) {
+            // If two take about as long, neither is taken for slow.
+            if others.is_some_and(|other| best.1 < other.saturating_mul(SLOW)) {
                 break;
             }
             let mut next = make()?;
             if next.1 < best.1 {
                 std::mem::swap(&mut best, &mut next);
             }
-            // If two take about as long, neither is taken for slow.
-            before = Some(next.1.min(before.unwrap_or(u64::MAX)));
+            others = shorter(others, next.1);
             best.0.beside.push(next.0);
-            *least = (*least).min(Some(best.1));
         }
+        *least = shorter(*least, best.1);
         Ok(best.0)
     }
 

@@ -276,8 +276,8 @@ impl FileParams {
         self.op == Op::FirstWrite || (self.cache == Cache::Cold && self.op.cacheable())
     }
 
-    /// Whether a pass makes its file while that of the pass before is there. A larger one has many places on the disk, and
-    /// may not fit twice.
+    /// Whether a pass makes its file while that of the pass before is there, so that layers take turns in the same places on the
+    /// disk. A large file has many places, and may not fit twice.
     pub fn changes_places(&self) -> bool {
         const MOST: u64 = 64 << 20;
         let on_disk = self.direct || !self.sync.leaves_debt();

@@ -1,6 +1,6 @@
 //! Passes over files, whole or in parts, for the loop of [`crate::run`].
 
-use std::{fs, io, path::Path};
+use std::{fs, io, mem, path::Path};
 
 use layermark_model::{Trial, Verified};
 
@@ -240,9 +240,10 @@ fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
     if op.makes() {
         drop(slot.file.take());
         if p.changes_places() && slot.generation > 0 {
+            // Two names in turn.
             let name = ["a", "b"][slot.generation as usize % 2];
             let next = slot.path.with_extension(name);
-            slot.former = Some(std::mem::replace(&mut slot.path, next));
+            slot.former = Some(mem::replace(&mut slot.path, next));
         }
         remove(&slot.path)?;
     }

@@ -34,8 +34,8 @@ const FORGIVEN: u64 = 128 << 10;
 
 /// A file is warmed with at most so many reads, unless each has [`WARM_READ_MAX`] bytes.
 const WARM_READS: u64 = 2048;
-/// Least bytes of such a read. The readahead makes larger pages of a file that is read in small pieces: 24 of 8 MiB in place of
-/// 800. Where many small ones are in memory decides how fast they are read, 23 to 29 us a MiB.
+/// Least bytes of such a read. The readahead makes larger pages of a file that is read in small pieces. Where many small ones
+/// are in memory decides how fast they are read (docs/src/accuracy.md, "Tried and not taken").
 const WARM_READ_MIN: u64 = 4 << 10;
 /// Most bytes of one.
 const WARM_READ_MAX: u64 = 1 << 20;

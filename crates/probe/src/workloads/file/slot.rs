@@ -13,7 +13,7 @@ pub struct ThreadSlot {
     pub op: Op,
     /// Its file.
     pub path: PathBuf,
-    /// The file of the pass before, if each pass makes one.
+    /// The file of the pass before, until this one has ended.
     pub former: Option<PathBuf>,
     /// Seed of its data and order.
     pub seed: u64,

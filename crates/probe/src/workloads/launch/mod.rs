@@ -190,7 +190,7 @@ impl Work for LaunchWork {
             ops: 1,
             bytes: 0,
             waited_ns,
-            kernel_waited_ns: None,
+            ..Pass::default()
         };
         trial.passes.push(pass);
         trial.cpu = cpu;
@@ -207,7 +207,7 @@ impl Work for LaunchWork {
                 ops: 1,
                 bytes: 0,
                 waited_ns,
-                kernel_waited_ns: None,
+                ..Turn::default()
             },
             cpu,
             device: trial.device,

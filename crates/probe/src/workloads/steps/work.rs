@@ -128,7 +128,7 @@ impl Work for StepWork {
             ops: self.count,
             bytes: 0,
             waited_ns,
-            kernel_waited_ns: None,
+            ..Turn::default()
         };
         if ask.ns > 0 {
             run::enter(trial, turn);
@@ -138,7 +138,7 @@ impl Work for StepWork {
                 ops: self.count,
                 bytes: 0,
                 waited_ns,
-                kernel_waited_ns: None,
+                ..Pass::default()
             });
         }
         trial.cpu.user_ns += cpu.user_ns;
