@@ -11,6 +11,7 @@ use rustix::fs::statvfs;
 pub mod block;
 pub mod cgroup;
 pub mod fuse_servers;
+pub mod io_priority;
 pub mod kcmp;
 pub mod kernel_log;
 pub mod kernel_threads;

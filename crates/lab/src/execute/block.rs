@@ -39,6 +39,8 @@ pub(crate) struct RoundOptions {
     pub one_cpu: bool,
     /// Whether that is another one in each round.
     pub cpu_per_round: bool,
+    /// Whether their threads get a higher priority.
+    pub raised: bool,
 }
 
 impl RoundOptions {
@@ -48,6 +50,7 @@ impl RoundOptions {
         share_ns: FULL_NS,
         one_cpu: false,
         cpu_per_round: false,
+        raised: false,
     };
 }
 

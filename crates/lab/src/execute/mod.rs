@@ -20,6 +20,7 @@ pub(crate) mod path;
 pub(crate) mod pin;
 pub(crate) mod placement;
 pub(crate) mod points;
+mod priority;
 pub(crate) mod probe_client;
 pub(crate) mod progress;
 pub(crate) mod rehearse;

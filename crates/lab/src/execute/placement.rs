@@ -19,8 +19,8 @@ impl Lab<'_> {
     ///
     /// Layers that show the same file of this host (two overlays over one lower directory) cannot
     /// be cold at the same time: what one has read is in memory for the other. Layers that a
-    /// process serves are separated from those that can be kept on one CPU: see
-    /// [`OneCpu`](crate::execute::pin::OneCpu).
+    /// process serves are separated from the others where one thread works: those can be kept on one CPU, and have a
+    /// higher priority. See [`OneCpu`](crate::execute::pin::OneCpu) and [`Raised`](crate::execute::priority::Raised).
     pub(crate) fn parts_that_fit(&mut self, due: &Due, divided: Divided) -> Vec<Vec<usize>> {
         let at = &self.progress.run.points[due.point];
         let needs = &at.needs;
@@ -30,7 +30,7 @@ impl Lab<'_> {
             0
         };
         let most = check::fit(self.progress.run.dir.as_ref(), in_memory, needs.space);
-        let one_cpu = fits_one_cpu(at);
+        let one_thread = has_one_thread(at);
         let mut members: Vec<Member> = due
             .layers
             .iter()
@@ -40,7 +40,7 @@ impl Lab<'_> {
                 let files = behind.unwrap_or_default();
                 Member {
                     layer: *layer,
-                    served: one_cpu && self.machine.is_served(*layer),
+                    served: one_thread && self.machine.is_served(*layer),
                     files: files.iter().filter_map(|f| file_id(&f.path)).collect(),
                 }
             })
@@ -71,11 +71,16 @@ impl Lab<'_> {
     }
 }
 
-/// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
-/// and a point that requests a number of CPUs is meant to show their effect.
+/// Whether the probe's own thread does all the work of a turn. Both ends of work with two ends run at the same time.
+pub(crate) fn has_one_thread(at: &Point) -> bool {
+    let alone = at.meaning.divided.is_some_and(|d| !d.cost.has_tasks());
+    alone && !at.needs.near.has_two()
+}
+
+/// Whether a point can run on one CPU. One that requests a number of CPUs is meant to show their effect.
 pub(crate) fn fits_one_cpu(at: &Point) -> bool {
     let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-    divided && at.meaning.cpus().is_none() && !at.needs.near.has_two()
+    divided && at.meaning.cpus().is_none() && has_one_thread(at)
 }
 
 fn file_id(path: &Path) -> Option<FileId> {

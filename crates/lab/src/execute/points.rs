@@ -11,7 +11,7 @@ use crate::{
         block::{Block, RoundOptions},
         drive::Lab,
         outcome::BlockOutcome,
-        placement::fits_one_cpu,
+        placement::{fits_one_cpu, has_one_thread},
         run_block::run_block,
         turn::Length,
     },
@@ -153,7 +153,8 @@ impl Lab<'_> {
             }
             return Ok(false);
         };
-        let (one_cpu, asked) = (fits_one_cpu(at), progress.run.plan.turn()?);
+        let (one_cpu, one_thread) = (fits_one_cpu(at), has_one_thread(at));
+        let asked = progress.run.plan.turn()?;
         let share_ns = progress.share_ns(due.point);
         let mut round = 0;
         for part in self.parts_that_fit(due, divided) {
@@ -177,6 +178,7 @@ impl Lab<'_> {
                 // How long a device takes depends on the CPU that its interrupts go to: a block on one CPU would be fast or slow
                 // by that.
                 cpu_per_round: !divided.in_memory,
+                raised: one_thread && part.iter().all(|l| machine.has_only_this_kernel(*l)),
             };
             round = self.together(&part, due.point, options, round, None)?;
         }
