@@ -19,8 +19,9 @@ const USAGE: &str = "Print the help of a command, or of all commands as data\n\n
                      Options:\n      --json  Print commands, options, values, examples and exit codes as JSON\n\n\
                      Examples:\n  layermark help file\n  layermark help --json";
 
-/// The JSON, if the command line asks for it: of all commands, or of those that are named.
-pub fn asked(line: &[OsString], command: &Command) -> Option<Result<String, Failure>> {
+/// The JSON, if the command line asks for it: of all commands, or of those that are named. `command` is called only then:
+/// it takes most of the time of a start.
+pub fn asked(line: &[OsString], command: fn() -> Command) -> Option<Result<String, Failure>> {
     let words: Vec<&str> = line.iter().skip(1).filter_map(|w| w.to_str()).collect();
     let (first, rest) = words.split_first()?;
     if *first != "help" {
@@ -33,12 +34,11 @@ pub fn asked(line: &[OsString], command: &Command) -> Option<Result<String, Fail
         return None;
     }
     let named: Vec<&str> = rest.iter().copied().filter(|w| *w != "--json").collect();
-    Some(of(command, &named))
+    Some(of(command(), &named))
 }
 
-fn of(command: &Command, named: &[&str]) -> Result<String, Failure> {
+fn of(mut command: Command, named: &[&str]) -> Result<String, Failure> {
     // Global options and derived values are there once it is built.
-    let mut command = command.clone();
     command.build();
     let all = || command.get_subcommands().filter(|c| c.get_name() != "help");
     if let Some(unknown) = named

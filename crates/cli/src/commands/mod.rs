@@ -42,7 +42,7 @@ use crate::{
 pub fn main() -> ExitCode {
     complete::answer(args::command);
     let line: Vec<_> = env::args_os().collect();
-    if let Some(help) = help::asked(&line, &args::command()) {
+    if let Some(help) = help::asked(&line, args::command) {
         let printed = help.and_then(|text| stdout::print(&(text + "\n")));
         return printed.map_or_else(|failure| failure.print(true), |()| ExitCode::SUCCESS);
     }
