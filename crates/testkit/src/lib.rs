@@ -2,6 +2,7 @@
 //! dependency, so the binary does not contain it.
 
 pub mod fixtures;
+pub mod mounts;
 pub mod postgres;
 pub mod sample;
 pub mod slurm;

@@ -219,11 +219,8 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
     let mut all = VIEWS.lock().unwrap_or_else(PoisonError::into_inner);
     let views = all.entry(dir.clone()).or_default();
     let mut found = Vec::new();
-    for pid in process::all() {
-        // Namespaces of others too: a mount lives on in the last process that sees it.
-        let Ok(mounts) = fs::read_to_string(format!("/proc/{pid}/mountinfo")) else {
-            continue;
-        };
+    // Namespaces of others too: a mount lives on in the last process that sees it.
+    for (pid, mounts) in layermark_testkit::mounts::seen_by_all() {
         let ours = mounts_of(&mounts, &dir, views).into_iter();
         found.extend(ours.map(|l| format!("mount seen by {pid}: {l}")));
     }
