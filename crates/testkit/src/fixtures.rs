@@ -174,6 +174,12 @@ pub fn store_runs(path: &Path, runs: impl IntoIterator<Item = Kept>) {
     }
 }
 
+/// Trials of the newest run in a store; 0 if there is none. Cheap enough to be asked again and again while a run works.
+pub fn trials_stored(path: &Path) -> u64 {
+    let newest = Store::open_read(path).and_then(|mut store| store.list(1));
+    newest.map_or(0, |runs| runs.first().map_or(0, |run| run.trials))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

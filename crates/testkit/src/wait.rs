@@ -9,7 +9,7 @@ use std::{
 /// Far longer than anything takes on a busy machine.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// Waits until `wanted` gives a value.
+/// Waits until `wanted` gives a value. Looking takes at most half of the time: what is waited for needs the CPU too.
 ///
 /// # Panics
 /// If it gives none in three minutes.
@@ -17,11 +17,12 @@ const LIMIT: Duration = Duration::from_mins(3);
 pub fn wait_for<T>(what: &str, mut wanted: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
+        let looked = Instant::now();
         if let Some(value) = wanted() {
             return value;
         }
         assert!(start.elapsed() < LIMIT, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(looked.elapsed().max(Duration::from_millis(5)));
     }
 }
 
