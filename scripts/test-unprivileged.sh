@@ -77,10 +77,10 @@ as_user() {
 }
 failed=
 echo "test-unprivileged: run as root only, since they take minutes and nothing in them depends on who runs them:" \
-    "studies, plans and stalls, forecasts, commands of the pages, guests' networks, CPUs, a team's server," \
+    "studies, plans and stalls, forecasts, commands of the pages, guests' networks and cost, CPUs, a team's server," \
     "comparisons, output, the matrix, devload; one test each of launches, replays, servers, stores and wrong input;" \
-    "six of fleets"
-root_only='/^(studies|stalls|forecast|cpus|team|compare|output|matrix|devload)::|^plans::every_plan|^docs::commands|^paths::guests/'
+    "five of fleets"
+root_only='/^(studies|stalls|forecast|cpus|team|compare|output|matrix|devload)::|^plans::every_plan|^docs::commands|^paths::guests|^questions::what_a_virtual/'
 # What these do not ask either, but they reach what a user may not: one test of each, and those that have two answers.
 alike='/^(archive|attached|bad_input|baseline|coherence|durability_by_hand|files_made|fleet|fleet_days|fleet_package|format5|ftp|http|import|launch|launch_env|lock|messages|odd|replay|serve|steps|store|targets)::/'
 one='
@@ -92,7 +92,6 @@ one='
     | test(=coherence::each_layer_with_two_sides_shows_what_is_made_on_either)
     | test(=durability_by_hand::what_was_acknowledged_is_there_when_nothing_was_cut)
     | test(=files_made::what_made_a_file_is_told_in_every_layer)
-    | test(=fleet::a_share_is_measured_under_one_two_and_three_hosts)
     | test(=fleet::mpi_starts_the_hosts_of_a_run)
     | test(=fleet::nothing_stays_when_the_coordinator_is_killed)
     | test(=fleet_days::a_disk_of_one_host_that_becomes_full_is_a_result)
