@@ -17,7 +17,7 @@ venv=${CARGO_TARGET_DIR:-target}/python
     exit 0
 }
 # What is missing is told by the tests that need it.
-"$venv/bin/pip" install --quiet --disable-pip-version-check --requirement python/tests/requirements.txt ||
+"$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile --requirement python/tests/requirements.txt ||
     echo "test-python: some packages could not be had" >&2
 stage=$(mktemp -d /var/tmp/layermark-python.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
