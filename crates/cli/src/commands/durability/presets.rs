@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// The presets, in the order of the help, each with what it does. The help of every command is made at each start, so this
-/// is not read from the files.
+/// The presets, in the order of the help, each with what it does: the help of every command is made at each start, which
+/// parses no file for it.
 const FILES: [(&str, &str, &str); 7] = [
     (
         "sqlite",
