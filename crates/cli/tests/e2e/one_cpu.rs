@@ -1,9 +1,11 @@
-//! Where those that take turns run.
+//! Where those that take turns run, and with which priority.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, thread,
 };
+
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 use crate::common::{Lm, READ, Said, is_root, machine, output, skipped};
 
@@ -16,24 +18,35 @@ fn cpus(pid: u32) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// All that was seen of each process of a run: its first argument, and the CPUs that it could use.
-fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<(String, BTreeSet<String>)> {
+/// All that was seen of a process of a run.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Its first argument.
+    name: String,
+    /// CPUs that it could use.
+    cpus: BTreeSet<String>,
+    nice: BTreeSet<i32>,
+}
+
+fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
     let (mut child, dir) = Lm::new()
         .work_with(work, layers)
         .args(["--blocks", blocks, "--sessions", "1"])
         .start();
-    let mut seen: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();
+    let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
         for process in machine::tree(child.id()) {
             let Some(cpus) = cpus(process.pid) else {
                 continue;
             };
-            let (name, all) = seen.entry(process.pid).or_default();
+            let this = seen.entry(process.pid).or_default();
             // One that ends has no arguments any more.
             if let Some(argument) = process.command.get(1) {
-                name.clone_from(argument);
+                this.name.clone_from(argument);
             }
-            all.insert(cpus);
+            this.cpus.insert(cpus);
+            let pid = Pid::from_raw(process.pid.cast_signed());
+            this.nice.extend(getpriority_process(pid));
         }
     }
     Said::from(output(child), dir).code(0);
@@ -58,21 +71,35 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     };
     let seen = watched(READ, layers, "8");
     let kept = |cpus: &BTreeSet<String>| single(cpus) > 0;
-    let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
+    let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
     assert_eq!(probes.len(), layers.len() + 1, "{seen:?}");
     // Native and tmpfs, but not FUSE.
-    let on_one = probes.iter().filter(|(_, cpus)| kept(cpus)).count();
+    let on_one = probes.iter().filter(|s| kept(&s.cpus)).count();
     assert_eq!(on_one, 2, "{seen:?}");
     assert!(
-        probes.iter().all(|(_, cpus)| cpus.contains(&all)),
+        probes.iter().all(|s| s.cpus.contains(&all)),
         "free outside of turns: {seen:?}"
     );
     // The run, not its keeper, which has the same arguments.
-    let mut commands = seen.iter().filter(|(name, _)| name == "file");
+    let mut commands = seen.iter().filter(|s| s.name == "file");
     assert!(
-        commands.any(|(_, cpus)| kept(cpus) && cpus.contains(&all)),
+        commands.any(|s| kept(&s.cpus) && s.cpus.contains(&all)),
         "{seen:?}"
     );
+    // The priority of this thread ends with it.
+    let may = thread::spawn(|| {
+        getpriority_process(None) == Ok(0) && setpriority_process(None, -10).is_ok()
+    });
+    if !may.join().unwrap() {
+        return skipped("who has not the usual priority, or no right to more, keeps it");
+    }
+    // The same two are raised, in blocks only.
+    let usual = BTreeSet::from([0]);
+    for probe in &probes {
+        let raised = BTreeSet::from([-10, 0]);
+        let expected = if kept(&probe.cpus) { &raised } else { &usual };
+        assert_eq!(&probe.nice, expected, "{seen:?}");
+    }
 }
 
 /// All rounds of a block were on one CPU, and a disk's interrupts go to one of them. Whole blocks were fast or slow by that.
@@ -85,9 +112,9 @@ fn what_waits_for_a_device_takes_each_round_on_another_cpu() {
     let work = [&["file", "--record", "4K"], &flush[..]].concat();
     // All rounds of this block.
     let seen = watched(&work, &["tmpfs"], "1");
-    let probes: Vec<_> = seen.iter().filter(|(name, _)| name == "probe").collect();
+    let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
     assert!(
-        probes.len() == 2 && probes.iter().all(|(_, cpus)| single(cpus) > 1),
+        probes.len() == 2 && probes.iter().all(|s| single(&s.cpus) > 1),
         "{seen:?}"
     );
 }

@@ -58,10 +58,10 @@ impl Machine {
         self.up(layer).is_some_and(RunningLayer::is_served)
     }
 
-    /// Whether a layer is up, its probe is a process of this host, and nothing but this host's kernel serves it.
+    /// Whether the probe of a layer, if that is up, is a process of this host, and nothing but this host's kernel serves it.
     pub(crate) fn has_only_this_kernel(&self, layer: usize) -> bool {
         let up = self.up(layer);
-        up.is_some_and(|up| up.info().on_this_host && up.has_only_this_kernel())
+        up.is_none_or(|up| up.info().on_this_host && up.has_only_this_kernel())
     }
 
     /// Whether a layer is up and its probe runs under another kernel.
