@@ -54,6 +54,9 @@ fn random_reads_are_not_read_ahead() {
     // A mapping without advice is read around each fault.
     let plain = json!({"engine": "mmap", "no_advice": true});
     let plain = at_least(1.2, &mut lab, &plain);
-    assert!(plain >= 1.2, "fewer bytes are cached for each that was read");
+    assert!(
+        plain >= 1.2,
+        "fewer bytes are cached for each that was read"
+    );
     lab.end();
 }
