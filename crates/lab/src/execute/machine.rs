@@ -59,7 +59,7 @@ impl Machine {
     }
 
     /// Whether the probe of a layer, if that is up, is a process of this host, and nothing but this host's kernel serves it.
-    pub(crate) fn has_only_this_kernel(&self, layer: usize) -> bool {
+    pub(crate) fn may_raise(&self, layer: usize) -> bool {
         let up = self.up(layer);
         up.is_none_or(|up| up.info().on_this_host && up.has_only_this_kernel())
     }

@@ -178,7 +178,7 @@ impl Lab<'_> {
                 // How long a device takes depends on the CPU that its interrupts go to: a block on one CPU would be fast or slow
                 // by that.
                 cpu_per_round: !divided.in_memory,
-                raised: one_thread && part.iter().all(|l| machine.has_only_this_kernel(*l)),
+                raised: one_thread && part.iter().all(|l| machine.may_raise(*l)),
             };
             round = self.together(&part, due.point, options, round, None)?;
         }
