@@ -273,13 +273,6 @@ impl TurnCost {
     }
 }
 
-impl Divided {
-    /// Whether a single thread does the same work repeatedly, so all turns can run on one CPU.
-    pub fn on_one_cpu(&self) -> bool {
-        !self.uses_up && !self.cost.has_tasks()
-    }
-}
-
 /// A quantity of a point, and the parameter that sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "SweepAxis")]

@@ -108,13 +108,17 @@ fn what_waits_for_a_device_takes_each_round_on_another_cpu() {
     if cpus(std::process::id()).is_some_and(|all| all.parse::<u32>().is_ok()) {
         return skipped("there is one CPU, or one that may be used");
     }
-    let flush = ["--op", "rand-write", "--sync", "each", "--file-size", "64K"];
-    let work = [&["file", "--record", "4K"], &flush[..]].concat();
-    // All rounds of this block.
-    let seen = watched(&work, &["tmpfs"], "1");
-    let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
-    assert!(
-        probes.len() == 2 && probes.iter().all(|s| single(&s.cpus) > 1),
-        "{seen:?}"
-    );
+    let flush = "file --record 4K --op rand-write --sync each --file-size 64K";
+    // What is read once is no exception.
+    let cold = "meta --op small-read --cache cold --files 200 --file-size 4K";
+    for work in [flush, cold] {
+        let words: Vec<&str> = work.split(' ').collect();
+        // All rounds of this block.
+        let seen = watched(&words, &["tmpfs"], "1");
+        let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
+        assert!(
+            probes.len() == 2 && probes.iter().all(|s| single(&s.cpus) > 1),
+            "{work}: {seen:?}"
+        );
+    }
 }

@@ -79,8 +79,7 @@ pub(crate) fn has_one_thread(at: &Point) -> bool {
 
 /// Whether a point can run on one CPU. One that requests a number of CPUs is meant to show their effect.
 pub(crate) fn fits_one_cpu(at: &Point) -> bool {
-    let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-    divided && at.meaning.cpus().is_none() && has_one_thread(at)
+    at.meaning.cpus().is_none() && has_one_thread(at)
 }
 
 fn file_id(path: &Path) -> Option<FileId> {
