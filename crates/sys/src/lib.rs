@@ -19,6 +19,7 @@ mod of_host;
 pub mod packages;
 pub mod pids;
 pub mod process;
+pub mod real_time;
 pub mod served;
 pub mod users;
 

@@ -5,7 +5,8 @@ use std::{
     fs, thread,
 };
 
-use rustix::process::{Pid, getpriority_process, setpriority_process};
+use layermark_sys::real_time;
+use rustix::process::{Pid, getpriority_process};
 
 use crate::common::{Lm, READ, Said, is_root, machine, output, skipped};
 
@@ -25,7 +26,8 @@ struct Seen {
     name: String,
     /// CPUs that it could use.
     cpus: BTreeSet<String>,
-    nice: BTreeSet<i32>,
+    /// Whether it had the usual priority.
+    usual: BTreeSet<bool>,
 }
 
 fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
@@ -46,7 +48,7 @@ fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
             }
             this.cpus.insert(cpus);
             let pid = Pid::from_raw(process.pid.cast_signed());
-            this.nice.extend(getpriority_process(pid));
+            this.usual.insert(real_time::is_usual(pid));
         }
     }
     Said::from(output(child), dir).code(0);
@@ -87,18 +89,15 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
         "{seen:?}"
     );
     // The priority of this thread ends with it.
-    let may = thread::spawn(|| {
-        getpriority_process(None) == Ok(0) && setpriority_process(None, -10).is_ok()
-    });
+    let may = thread::spawn(|| getpriority_process(None) == Ok(0) && real_time::raise(None));
     if !may.join().unwrap() {
         return skipped("who has not the usual priority, or no right to more, keeps it");
     }
     // The same two are raised, in blocks only.
-    let usual = BTreeSet::from([0]);
     for probe in &probes {
-        let raised = BTreeSet::from([-10, 0]);
-        let expected = if kept(&probe.cpus) { &raised } else { &usual };
-        assert_eq!(&probe.nice, expected, "{seen:?}");
+        let expected =
+            BTreeSet::from_iter([true].into_iter().chain(kept(&probe.cpus).then_some(false)));
+        assert_eq!(probe.usual, expected, "{seen:?}");
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use layermark_model::CpuUse;
+use layermark_sys::real_time;
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change},
     process::{Pid, WaitOptions, set_child_subreaper, setsid, waitpid},
@@ -173,14 +174,10 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn become_guard() -> io::Result<()> {
     setsid()?;
     adopt_orphans()?;
-    let first = libc::sched_param { sched_priority: 1 };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: PR_SET_TIMERSLACK takes a number, sched_setscheduler(2) a pointer to a live variable;
-    // both affect only this process. If the kernel refuses, nothing changes.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-        libc::sched_setscheduler(0, policy, &raw const first);
-    }
+    // SAFETY: PR_SET_TIMERSLACK takes a number, and affects only this process.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+    // If the kernel refuses, it sees them later.
+    real_time::raise(None);
     Ok(())
 }
 
