@@ -11,6 +11,8 @@ const QUICK_SET_UP: Duration = Duration::from_secs(1);
 const FEWEST_SESSIONS: u32 = 3;
 /// In a longer run, layers are set up again while that takes less than this share of the time.
 const SET_UP_SHARE: f64 = 0.1;
+/// ... and up to this share of a budget, while one set-up would otherwise have most of the blocks.
+const MOST_SET_UPS: f64 = 0.2;
 /// With a budget no set-up but the first one may take more than this share of it, with the files that are
 /// made anew.
 const MOST_OF_BUDGET: f64 = 0.1;
@@ -58,14 +60,22 @@ impl Progress {
     }
 
     /// Whether a session that began with block `first` is as long as the others and one more set-up
-    /// is cheap. Otherwise the last planned session would have most of the blocks of a long run,
-    /// and its chance conditions would count most.
+    /// is cheap, or as long as a planned session of all blocks that the budget has time for. Otherwise the last planned
+    /// session would have most of the blocks of a long run, and its chance conditions would count most.
     pub(crate) fn may_set_up_again(&self, first: u32) -> bool {
+        let made = self.block - first;
+        let spent = self.clock.spent().as_secs_f64();
         let all = self.change_s() * f64::from(self.session + 1);
+        let budget = self.clock.budget().map(|budget| budget.as_secs_f64());
+        let is_long = budget.is_some_and(|budget| {
+            let part = f64::from(made) / f64::from(self.block.max(1));
+            all <= budget * MOST_SET_UPS
+                && has_its_part(part, spent / budget, self.planned_sessions())
+        });
         self.run.plan.sessions.is_none()
             && self.may_afford_a_set_up()
-            && self.block - first >= self.session_length()
-            && all <= self.clock.spent().as_secs_f64() * SET_UP_SHARE
+            && made >= self.session_length()
+            && (all <= spent * SET_UP_SHARE || is_long)
     }
 
     /// Duration of setting all layers up again, s.
@@ -82,5 +92,32 @@ impl Progress {
         let all = self.change_s() + self.clock.afresh().as_secs_f64();
         let budget = self.clock.budget();
         budget.is_none_or(|budget| all <= budget.as_secs_f64() * MOST_OF_BUDGET)
+    }
+}
+
+/// Whether a session with this part of the blocks so far has as many as each of the `planned` sessions, if these had all
+/// blocks of a budget of which such a part is spent.
+fn has_its_part(made: f64, spent: f64, planned: u32) -> bool {
+    made * spent * f64::from(planned) >= 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three sessions had 3, 3 and 30 of 36 blocks.
+    #[test]
+    fn no_session_has_most_blocks_of_a_budget() {
+        let mut sessions = vec![3, 3, 0];
+        for block in 6..36 {
+            let last = sessions.last_mut().unwrap();
+            *last += 1;
+            let made = block + 1;
+            let part = f64::from(*last) / f64::from(made);
+            if has_its_part(part, f64::from(made) / 36.0, 3) {
+                sessions.push(0);
+            }
+        }
+        assert_eq!(sessions, [3, 3, 12, 12, 6]);
     }
 }
