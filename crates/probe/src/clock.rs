@@ -12,6 +12,8 @@
 //! `CLOCK_MONOTONIC`; the counter only times single operations, and is compared with it after each
 //! pass.
 
+use std::time::Duration;
+
 /// The source of an operation's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -114,9 +116,8 @@ fn trusted_by_kernel(clocksource: Option<&str>) -> bool {
 /// Nanoseconds per tick times 2^32, over `window` nanoseconds; 0 when unknown.
 fn calibrate(window: u64) -> u64 {
     let (first_tick, first_ns) = pair();
-    while monotonic_ns().saturating_sub(first_ns) < window {
-        std::hint::spin_loop();
-    }
+    // Asleep: a probe that starts takes no CPU from others for it, and a counter that stops meanwhile is found out.
+    std::thread::sleep(Duration::from_nanos(window));
     let (last_tick, last_ns) = pair();
     let ticks = last_tick.saturating_sub(first_tick);
     if ticks == 0 {
