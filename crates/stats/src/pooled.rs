@@ -1,8 +1,22 @@
 //! Mean and percentiles of all operations of several trials together, with intervals.
 
-use hdrhistogram::Histogram;
+use std::io::Cursor;
+
+use hdrhistogram::{Histogram, serialization::Deserializer};
 
 use crate::{Interval, bca};
+
+/// Reads encoded histograms. This crate is optimised where tests are built, and a histogram has thousands of counts.
+#[derive(Default)]
+pub struct Histograms(Deserializer);
+
+impl Histograms {
+    /// Decodes a histogram. `None` if it is unreadable or empty.
+    pub fn read(&mut self, bytes: &[u8]) -> Option<Histogram<u64>> {
+        let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
+        (!one.is_empty()).then_some(one)
+    }
+}
 
 /// The operations of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]

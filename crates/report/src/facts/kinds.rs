@@ -1,6 +1,7 @@
 //! Detects points whose operations are of two kinds: served from memory and from the device.
 
 use layermark_model::{Latency, Trial};
+use layermark_stats::Operations;
 
 use crate::{facts::latency::Histograms, types::TwoKinds};
 
@@ -34,14 +35,14 @@ fn steps<'a>(all: impl Iterator<Item = &'a Latency>) -> Vec<Bin> {
     let mut bins = Vec::new();
     let mut histograms = Histograms::default();
     for histogram in all.filter_map(|latency| histograms.read(latency)) {
-        for value in histogram.iter_recorded() {
-            let ns = value.value_iterated_to().max(1) as f64;
+        for (value, count) in Operations::from(&histogram).counts {
+            let ns = value.max(1) as f64;
             let at = (ns.log2() * STEPS) as usize;
             if bins.len() <= at {
                 bins.resize(at + 1, Bin::default());
             }
-            bins[at].count += value.count_at_value();
-            bins[at].sum += ns * value.count_at_value() as f64;
+            bins[at].count += count;
+            bins[at].sum += ns * count as f64;
         }
     }
     bins

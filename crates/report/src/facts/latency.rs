@@ -1,9 +1,9 @@
 //! Latency over all trials of a point, from their histograms.
 
-use std::{collections::BTreeMap, io::Cursor};
+use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::{Histogram, serialization::Deserializer};
+use hdrhistogram::Histogram;
 use layermark_model::{Latency, Trial};
 use layermark_stats::{self as stats, Operations, Pooled};
 
@@ -31,14 +31,13 @@ const BEYOND: f64 = 10.0;
 
 /// Reads the histograms of trials.
 #[derive(Default)]
-pub struct Histograms(Deserializer);
+pub struct Histograms(stats::Histograms);
 
 impl Histograms {
     /// Decodes a histogram. `None` if it is unreadable or empty.
     pub fn read(&mut self, latency: &Latency) -> Option<Histogram<u64>> {
         let bytes = STANDARD.decode(&latency.histogram).ok()?;
-        let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
-        (!one.is_empty()).then_some(one)
+        self.0.read(&bytes)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use layermark_model::{Trial, flags};
+use layermark_stats::Operations;
 
 use crate::{
     facts::latency::Histograms,
@@ -35,13 +36,12 @@ fn counts<'a>(trials: impl Iterator<Item = &'a Trial>) -> Counts {
     let mut histograms = Histograms::default();
     let mut counts = Counts::new();
     for latency in trials.filter_map(|t| t.latency.as_ref()) {
-        for step in histograms
-            .read(latency)
-            .iter()
-            .flat_map(|h| h.iter_recorded())
-        {
-            let value = step.value_iterated_to().min(latency.max.max(1));
-            *counts.entry(value).or_default() += step.count_at_value();
+        let Some(histogram) = histograms.read(latency) else {
+            continue;
+        };
+        for (value, count) in Operations::from(&histogram).counts {
+            let value = value.min(latency.max.max(1));
+            *counts.entry(value).or_default() += count;
         }
     }
     counts
