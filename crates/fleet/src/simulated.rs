@@ -512,6 +512,26 @@ fn a_storm_that_was_killed_goes_on_with_the_groups_that_are_missing() {
     assert_eq!(sessions(2).into_iter().collect::<Vec<_>>(), [1]);
 }
 
+/// A host alone does 20000 operations in 5 ms.
+#[test]
+fn the_work_of_each_host_takes_as_long_as_a_turn_of_the_plan() {
+    let work = |turn: Option<&str>| {
+        let mut request = request(1);
+        request.plan.turn = turn.map(Into::into);
+        let mut kept = kept(usize::MAX);
+        let mut fleet = fleet(2, Duration::from_secs(5), good);
+        let take = &mut |event: StormEvent<'_>| kept.take(&event);
+        storm(&mut fleet, (&request, None), &Stop::new(), take).unwrap();
+        kept.run.unwrap().fleet.unwrap().work
+    };
+    // Own directories and the share.
+    let same = |ops| vec![[Some(ops); 2]];
+    assert_eq!(work(None), same(800_000));
+    assert_eq!(work(Some("20ms")), same(80_000));
+    // At least what it did once.
+    assert_eq!(work(Some("1ms")), same(20_000));
+}
+
 /// In the last round of the first group, while a host is at work.
 #[test]
 fn a_group_that_was_stopped_at_once_is_made_again_and_no_host_is_blamed() {

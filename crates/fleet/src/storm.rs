@@ -26,10 +26,10 @@ use opening::has_one_package;
 
 /// Blocks by default: the fewest with an interval of the knee.
 pub const USUAL_BLOCKS: u32 = 6;
-/// The work of each host is what one host alone does in this time, milliseconds.
-const ALONE_MS: u64 = 200;
-/// No operation takes less than 10 ns: whoever says so does not set the work of all.
-const MOST_OPS: u64 = ALONE_MS * 100_000;
+/// The work of each host is what one host alone does in this time, unless the plan has a length of turns.
+const ALONE: Duration = Duration::from_millis(200);
+/// No operation takes less than this, nanoseconds: whoever says so does not set the work of all.
+const SHORTEST_OP_NS: f64 = 10.0;
 /// Fewest milliseconds and operations of one pass.
 const ONE_PASS: (u64, u64) = (1, 1);
 const GOING_ON: &str = "the run went on";
@@ -413,13 +413,16 @@ impl<'a> Storm<'a> {
             return;
         }
         let alone: Vec<usize> = set.first().copied().into_iter().collect();
+        // What the plan says was checked when it was read.
+        let turn = self.request.plan.turn().ok().flatten();
+        let while_ns = turn.unwrap_or(ALONE).as_nanos() as f64;
         let made = self.trials(fleet, &alone, at, ONE_PASS);
         let turns = made.iter().filter_map(|r| Some(FleetTurn::of(r.host?, r)));
         let mut done = turns.filter(|t| t.error.is_none() && t.ops > 0);
         let work = done.next().map(|turn| {
             let took = turn.ended_ns.saturating_sub(turn.began_ns).max(1) as f64;
-            let times = ALONE_MS as f64 * 1e6 / took;
-            ((turn.ops as f64 * times.max(1.0)) as u64).min(MOST_OPS)
+            let ops = turn.ops as f64 * (while_ns / took).max(1.0);
+            ops.min(while_ns / SHORTEST_OP_NS).max(1.0) as u64
         });
         self.of_fleet().work[at.point][place] = work;
     }

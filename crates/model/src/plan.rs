@@ -54,7 +54,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<u32>,
     /// Length of a turn, such as `5ms`. Absent: 2 ms, or 10 ms for large files in memory and where
-    /// a guest is among the layers.
+    /// a guest is among the layers. In a fleet, of the work of one host alone: 0.2 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
     /// Names of the points that get verdicts, as in `label`. The others have intervals but no

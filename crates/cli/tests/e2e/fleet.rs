@@ -26,8 +26,9 @@ fn check(lm: Lm, launcher: &str, hosts: &str) -> Lm {
         .args(QUICK)
 }
 
-/// Two kinds of work, small.
+/// Two kinds of work, small and short.
 pub const PLAN: &str = "name = 'small'
+turn = '50ms'
 [[work]]
 label = 'write'
 workload = 'file'
@@ -208,6 +209,7 @@ fn a_share_is_measured_under_one_two_and_three_hosts() {
 
 /// Files of their own, one package of all, a program launched from it, and a recording.
 const ONE_PACKAGE: &str = "name = 'one'
+turn = '50ms'
 [[work]]
 label = 'own'
 workload = 'file'

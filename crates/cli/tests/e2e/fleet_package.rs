@@ -11,6 +11,7 @@ use crate::{
 
 /// Files that all hosts read.
 const READ: &str = "name = 'read'
+turn = '50ms'
 [[work]]
 workload = 'file'
 op = 'read'
@@ -30,6 +31,7 @@ one_package = true
 
 /// mdtest's shared directory: names that all hosts make, and remove, in one directory of the share.
 const TOGETHER: &str = "name = 'together'
+turn = '50ms'
 [[work]]
 workload = 'meta'
 op = ['create', 'unlink']

@@ -134,10 +134,16 @@ fn goes_on(slurm: &Slurm, home: &Path) {
 
 const BLOCKS: usize = 4;
 
+/// Turns of the usual length, so that Slurm ends a job in the middle.
+fn long_plan() -> String {
+    PLAN.replace("turn = '50ms'\n", "")
+}
+
 #[test]
 fn a_job_that_is_cancelled_loses_nothing_and_can_go_on() {
     let Some(slurm) = slurm() else { return };
     let lm = storm(Lm::new(), "slurm", &BLOCKS.to_string()).env("SLURM_CONF", slurm.config());
+    let lm = lm.file("plan.toml", long_plan());
     let work = lm.work();
     let (child, home) = lm.args(["--hosts", "3"]).start();
     wait_for("some trials", || {
@@ -172,7 +178,7 @@ fn a_job_that_is_put_back_into_the_queue_begins_a_new_run_and_the_first_one_can_
     let (at, work) = (home.path(), home.path().join("work"));
     let share = work.join("share");
     fs::create_dir_all(&share).expect("a directory");
-    fs::write(at.join("plan.toml"), PLAN).expect("the plan");
+    fs::write(at.join("plan.toml"), long_plan()).expect("the plan");
     let quoted = |path: &Path| shell_words::quote(path.to_str().expect("UTF-8")).into_owned();
     let run = format!(
         "#!/bin/sh\nexport XDG_DATA_HOME={} XDG_CONFIG_HOME={}\n\
