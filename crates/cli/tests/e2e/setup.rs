@@ -1,4 +1,4 @@
-//! `scripts/setup.sh` with an `apt-get` of the test's, which tells what it saw; and `make run`.
+//! `scripts/setup.sh` with an `apt-get` of the test's, which tells what it saw; `make run`; and what `.ci/run` compiles with.
 
 use std::{
     fs,
@@ -201,4 +201,45 @@ fn mounts() -> Vec<String> {
         .lines()
         .filter(|line| line.contains("invoke") || line.contains("createcluster"));
     ours.map(str::to_owned).collect()
+}
+
+/// Clippy's warnings are errors there, of this workspace alone, and the compiler's files are as it made them.
+#[test]
+fn what_ci_compiles_is_looked_at_by_clippy() {
+    if !root().join("scripts").exists() || Command::new("clippy-driver").arg("-V").output().is_err()
+    {
+        return skipped("no scripts, or no clippy; hint: rustup component add clippy");
+    }
+    let dir = disk_dir();
+    let compile = |text: &str, of: &Path| {
+        let source = dir.path().join("of_test.rs");
+        fs::write(&source, text).unwrap();
+        let args = [
+            "--crate-type=lib",
+            "--emit=dep-info,metadata,link",
+            "--out-dir",
+        ];
+        let said = Command::new(root().join("scripts/clippy-too.sh"))
+            .args(["rustc", "--edition=2024"])
+            .args(args)
+            .args([dir.path(), &source])
+            .env("CARGO_PRIMARY_PACKAGE", "1")
+            .env("CARGO_MANIFEST_DIR", of)
+            .output()
+            .unwrap();
+        assert!(fs::remove_file(dir.path().join("libof_test.rlib")).is_ok());
+        (
+            said.status.success(),
+            String::from_utf8(said.stderr).unwrap(),
+        )
+    };
+    let (good, bad) = (
+        "pub fn five() -> u8 {\n    5\n}\n",
+        "pub fn five() -> u8 {\n    return 5;\n}\n",
+    );
+    let own = root().join("crates/cli");
+    assert_eq!(compile(good, &own), (true, String::new()));
+    let (passes, said) = compile(bad, &own);
+    assert!(!passes && said.contains("needless_return"), "{said}");
+    assert_eq!(compile(bad, dir.path()), (true, String::new()));
 }
