@@ -95,8 +95,10 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
     }
     // The same two are raised, in blocks only.
     for probe in &probes {
-        let expected =
-            BTreeSet::from_iter([true].into_iter().chain(kept(&probe.cpus).then_some(false)));
+        let expected: BTreeSet<bool> = [true]
+            .into_iter()
+            .chain(kept(&probe.cpus).then_some(false))
+            .collect();
         assert_eq!(probe.usual, expected, "{seen:?}");
     }
 }
