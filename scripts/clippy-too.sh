@@ -5,8 +5,10 @@
 set -eu
 "$@"
 # cargo also asks the compiler what it is. And what `cargo install` builds is a workspace, of others.
-case ${CARGO_PRIMARY_PACKAGE:+$CARGO_MANIFEST_DIR} in
-"$(cd "$(dirname "$0")/.." && pwd)"/*) ;;
+[ "${CARGO_PRIMARY_PACKAGE:-}" ] || exit 0
+# Either path may lead through links.
+case $(cd "$CARGO_MANIFEST_DIR" && pwd -P) in
+"$(cd "$(dirname "$0")/.." && pwd -P)"/*) ;;
 *) exit ;;
 esac
 stage=$(mktemp -d)

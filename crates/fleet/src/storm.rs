@@ -422,7 +422,7 @@ impl<'a> Storm<'a> {
         let work = done.next().map(|turn| {
             let took = turn.ended_ns.saturating_sub(turn.began_ns).max(1) as f64;
             let ops = turn.ops as f64 * (while_ns / took).max(1.0);
-            ops.min(while_ns / SHORTEST_OP_NS).max(1.0) as u64
+            ops.min(while_ns.max(ALONE.as_nanos() as f64) / SHORTEST_OP_NS) as u64
         });
         self.of_fleet().work[at.point][place] = work;
     }

@@ -116,7 +116,7 @@ fn trusted_by_kernel(clocksource: Option<&str>) -> bool {
 /// Nanoseconds per tick times 2^32, over `window` nanoseconds; 0 when unknown.
 fn calibrate(window: u64) -> u64 {
     let (first_tick, first_ns) = pair();
-    // Asleep: a probe that starts takes no CPU from others for it, and a counter that stops meanwhile is found out.
+    // Asleep: a probe that starts takes no CPU from others for it.
     std::thread::sleep(Duration::from_nanos(window));
     let (last_tick, last_ns) = pair();
     let ticks = last_tick.saturating_sub(first_tick);

@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        process::CommandExt,
+    },
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -242,4 +245,8 @@ fn what_ci_compiles_is_looked_at_by_clippy() {
     let (passes, said) = compile(bad, &own);
     assert!(!passes && said.contains("needless_return"), "{said}");
     assert_eq!(compile(bad, dir.path()), (true, String::new()));
+    // By a link.
+    let link = dir.path().join("link");
+    symlink(root(), &link).unwrap();
+    assert!(!compile(bad, &link.join("crates/cli")).0);
 }
