@@ -11,7 +11,7 @@ const QUICK_SET_UP: Duration = Duration::from_secs(1);
 const FEWEST_SESSIONS: u32 = 3;
 /// In a longer run, layers are set up again while that takes less than this share of the time.
 const SET_UP_SHARE: f64 = 0.1;
-/// ... and up to this share of a budget, while one set-up would otherwise have most of the blocks.
+/// While one set-up would otherwise have most of the blocks of a budget, all set-ups may take this share of it.
 const MOST_SET_UPS: f64 = 0.2;
 /// With a budget no set-up but the first one may take more than this share of it, with the files that are
 /// made anew.
@@ -66,11 +66,11 @@ impl Progress {
         let made = self.block - first;
         let spent = self.clock.spent().as_secs_f64();
         let all = self.change_s() * f64::from(self.session + 1);
-        let budget = self.clock.budget().map(|budget| budget.as_secs_f64());
-        let is_long = budget.is_some_and(|budget| {
-            let part = f64::from(made) / f64::from(self.block.max(1));
-            all <= budget * MOST_SET_UPS
-                && has_its_part(part, spent / budget, self.planned_sessions())
+        let is_long = self.clock.budget().is_some_and(|budget| {
+            let budget = budget.as_secs_f64();
+            let all_blocks = f64::from(self.block) * budget / spent;
+            let length = (self.planned_sessions(), self.session_length());
+            all <= budget * MOST_SET_UPS && has_its_part(made, self.block, all_blocks, length)
         });
         self.run.plan.sessions.is_none()
             && self.may_afford_a_set_up()
@@ -95,29 +95,34 @@ impl Progress {
     }
 }
 
-/// Whether a session with this part of the blocks so far has as many as each of the `planned` sessions, if these had all
-/// blocks of a budget of which such a part is spent.
-fn has_its_part(made: f64, spent: f64, planned: u32) -> bool {
-    made * spent * f64::from(planned) >= 1.0
+/// Whether a session that `made` so many of `block` blocks has as many as each of the planned sessions would have of all
+/// blocks of the budget, and the next one would not be shorter than the least length. `length`: how many sessions are
+/// planned, and the least length of one, blocks.
+fn has_its_part(made: u32, block: u32, all: f64, length: (u32, u32)) -> bool {
+    let (planned, least) = length;
+    f64::from(made) >= all / f64::from(planned) && all - f64::from(block) >= f64::from(least)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Three sessions had 3, 3 and 30 of 36 blocks.
+    /// Three sessions had 3, 3 and all other blocks.
     #[test]
     fn no_session_has_most_blocks_of_a_budget() {
-        let mut sessions = vec![3, 3, 0];
-        for block in 6..36 {
-            let last = sessions.last_mut().unwrap();
-            *last += 1;
-            let made = block + 1;
-            let part = f64::from(*last) / f64::from(made);
-            if has_its_part(part, f64::from(made) / 36.0, 3) {
-                sessions.push(0);
+        let sessions = |all: u32| {
+            let mut sessions = vec![3, 3, 0];
+            for made in 7..=all {
+                *sessions.last_mut().unwrap() += 1;
+                if has_its_part(sessions[sessions.len() - 1], made, f64::from(all), (3, 3)) {
+                    sessions.push(0);
+                }
             }
-        }
-        assert_eq!(sessions, [3, 3, 12, 12, 6]);
+            sessions
+        };
+        assert_eq!(sessions(36), [3, 3, 12, 12, 6]);
+        assert_eq!(sessions(21), [3, 3, 7, 8]);
+        assert_eq!(sessions(9), [3, 3, 3]);
+        assert_eq!(sessions(8), [3, 3, 2]);
     }
 }
