@@ -6,30 +6,30 @@ use rustix::process::Pid;
 /// The lowest priority before all threads that have a nice value (`sched(7)`).
 const LOWEST: libc::c_int = 1;
 
-/// Whether nobody has set another policy for it than the usual one.
-pub fn is_usual(thread: Option<Pid>) -> bool {
+/// Whether nobody has set another policy for it than the usual one. `None` if it has ended.
+pub fn is_usual(thread: Option<Pid>) -> Option<bool> {
     // SAFETY: the argument is a number.
     let policy = unsafe { libc::sched_getscheduler(Pid::as_raw(thread)) };
-    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_OTHER
+    (policy >= 0).then_some(policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_OTHER)
 }
 
 /// It runs before all threads of the usual policy, whatever their control groups and sessions are. What it starts does not
 /// inherit that. Returns whether the kernel permits it (`CAP_SYS_NICE`, or `RLIMIT_RTPRIO`).
 pub fn raise(thread: Option<Pid>) -> bool {
-    set(thread, libc::SCHED_FIFO, LOWEST)
+    set(thread, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, LOWEST)
 }
 
-/// It has the usual policy, as everybody may ask for.
+/// It has the usual policy again. The thread may have ended.
 pub fn lower(thread: Option<Pid>) {
-    // It may have ended.
-    set(thread, libc::SCHED_OTHER, 0);
+    // Who has no right to more may not take the flag away, which changes nothing for them.
+    let _ = set(thread, libc::SCHED_OTHER, 0)
+        || set(thread, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
 }
 
 fn set(thread: Option<Pid>, policy: libc::c_int, priority: libc::c_int) -> bool {
     let priority = libc::sched_param {
         sched_priority: priority,
     };
-    let policy = policy | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the pointer is to a live variable. If the kernel refuses, nothing changes.
     unsafe { libc::sched_setscheduler(Pid::as_raw(thread), policy, &raw const priority) == 0 }
 }
@@ -42,14 +42,15 @@ mod tests {
 
     #[test]
     fn a_thread_is_raised_and_lowered_and_what_it_starts_is_not() {
-        assert!(is_usual(None));
+        assert_eq!(is_usual(None), Some(true));
         if !raise(None) {
-            assert!(is_usual(None));
+            assert_eq!(is_usual(None), Some(true));
             return eprintln!("skipped: this user may not raise a thread");
         }
-        assert!(!is_usual(None));
-        assert!(thread::spawn(|| is_usual(None)).join().unwrap());
+        assert_eq!(is_usual(None), Some(false));
+        assert_eq!(thread::spawn(|| is_usual(None)).join().unwrap(), Some(true));
         lower(None);
-        assert!(is_usual(None));
+        // SAFETY: the argument is a number.
+        assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_OTHER);
     }
 }

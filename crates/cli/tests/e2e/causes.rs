@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::Write,
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::{Lm, disk_dir, has_fuse, needs_root, skipped},
+    common::{Lm, disk_dir, has_fuse, machine, needs_root, skipped},
     places::has,
 };
 
@@ -129,47 +129,20 @@ fn a_server_that_flushes_before_it_answers_is_not_late() {
     }
 }
 
-/// A control group of this test's own, removed at the end.
-struct Group(PathBuf);
-
-impl Group {
-    /// With this many microseconds of each 0.1 s of a CPU; `None` where no such group can be made.
-    fn with_quota(us: u32) -> Option<Self> {
-        let name = format!("layermark-test-{}", std::process::id());
-        let group = Self(Path::new("/sys/fs/cgroup/cpu").join(&name));
-        if fs::create_dir(&group.0).is_ok() && group.set("cpu.cfs_quota_us", &us.to_string()) {
-            return Some(group);
-        }
-        let group = Self(Path::new("/sys/fs/cgroup").join(&name));
-        let made = fs::create_dir(&group.0).is_ok();
-        (made && group.set("cpu.max", &format!("{us} 100000"))).then_some(group)
-    }
-
-    fn set(&self, file: &str, value: &str) -> bool {
-        fs::write(self.0.join(file), value).is_ok()
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
 /// A place with a small part of a CPU looks faster in short turns than it is.
 #[test]
 fn a_quota_that_refills_between_turns_shows_without_pauses() {
     if !needs_root() {
         return;
     }
-    let Some(group) = Group::with_quota(4_000) else {
+    let Some(group) = machine::QuotaGroup::with(4_000) else {
         return skipped("no control group with a CPU quota can be made");
     };
     let lm = Lm::new();
     let place = lm.dir.path().join("place");
     fs::create_dir(&place).expect("a place");
     let enter = lm.dir.path().join("enter.sh");
-    let procs = group.0.join("cgroup.procs");
+    let procs = group.procs();
     let script = format!("echo $$ > {}\nexec \"$@\"\n", procs.display());
     fs::write(&enter, script).expect("a script");
     let layer = format!(
@@ -222,10 +195,10 @@ fn a_cpu_quota_is_a_fact_and_a_caveat() {
     if !needs_root() || !has_fuse() {
         return;
     }
-    let Some(group) = Group::with_quota(20_000) else {
+    let Some(group) = machine::QuotaGroup::with(20_000) else {
         return skipped("no control group with a CPU quota can be made");
     };
-    let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());
+    let enter = format!("echo $$ > {}", group.procs().display());
     let work = ["file", "--op", "rand-read", "--file-size", "256K"];
     let Some(lm) = Lm::new()
         .work_with(&work, &["fuse:cache=none"])
@@ -257,10 +230,10 @@ fn a_quota_of_the_server_of_a_directory_is_a_fact() {
     if !needs_root() || !has_fuse() || !has("gocryptfs") {
         return;
     }
-    let Some(group) = Group::with_quota(20_000) else {
+    let Some(group) = machine::QuotaGroup::with(20_000) else {
         return skipped("no control group with a CPU quota can be made");
     };
-    let procs = group.0.join("cgroup.procs");
+    let procs = group.procs();
     let mount = format!(
         "mkdir $W/cipher $W/plain; echo secret > $W/../key; gocryptfs -q -init -passfile $W/../key $W/cipher; \
          sh -c 'echo $$ > {}; exec gocryptfs -q -passfile $W/../key $W/cipher $W/plain'",

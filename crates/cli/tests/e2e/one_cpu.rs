@@ -6,9 +6,9 @@ use std::{
 };
 
 use layermark_sys::real_time;
-use rustix::process::{Pid, getpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 
-use crate::common::{Lm, READ, Said, is_root, machine, output, skipped};
+use crate::common::{Lm, READ, Said, is_root, machine, needs_root, output, skipped};
 
 /// The CPUs that a process may use now.
 fn cpus(pid: u32) -> Option<String> {
@@ -26,12 +26,24 @@ struct Seen {
     name: String,
     /// CPUs that it could use.
     cpus: BTreeSet<String>,
-    /// Whether it had the usual priority.
+    /// Whether it had the usual priority, when it was looked at.
     usual: BTreeSet<bool>,
 }
 
+/// Whether this test may raise a thread by the least of what a run does. The priority of the thread ends with it.
+fn may_raise() -> bool {
+    let tried = thread::spawn(|| {
+        getpriority_process(None) == Ok(0) && setpriority_process(None, -10).is_ok()
+    });
+    tried.join().unwrap()
+}
+
 fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
-    let (mut child, dir) = Lm::new()
+    watched_of(Lm::new(), work, layers, blocks)
+}
+
+fn watched_of(lm: Lm, work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
+    let (mut child, dir) = lm
         .work_with(work, layers)
         .args(["--blocks", blocks, "--sessions", "1"])
         .start();
@@ -48,11 +60,17 @@ fn watched(work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen> {
             }
             this.cpus.insert(cpus);
             let pid = Pid::from_raw(process.pid.cast_signed());
-            this.usual.insert(real_time::is_usual(pid));
+            this.usual.extend(has_usual_priority(pid));
         }
     }
     Said::from(output(child), dir).code(0);
     seen.into_values().collect()
+}
+
+/// Whether nobody has raised it; `None` if it has ended.
+fn has_usual_priority(pid: Option<Pid>) -> Option<bool> {
+    let nice = getpriority_process(pid).ok()?;
+    Some(nice == 0 && real_time::is_usual(pid)?)
 }
 
 /// How many of these sets are one CPU.
@@ -88,9 +106,7 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
         commands.any(|s| kept(&s.cpus) && s.cpus.contains(&all)),
         "{seen:?}"
     );
-    // The priority of this thread ends with it.
-    let may = thread::spawn(|| getpriority_process(None) == Ok(0) && real_time::raise(None));
-    if !may.join().unwrap() {
+    if !may_raise() {
         return skipped("who has not the usual priority, or no right to more, keeps it");
     }
     // The same two are raised, in blocks only.
@@ -110,16 +126,41 @@ fn what_waits_for_a_device_takes_each_round_on_another_cpu() {
         return skipped("there is one CPU, or one that may be used");
     }
     let flush = "file --record 4K --op rand-write --sync each --file-size 64K";
-    // What is read once is no exception.
-    let cold = "meta --op small-read --cache cold --files 200 --file-size 4K";
-    for work in [flush, cold] {
+    // What is read once is no exception. A file system in memory has no cold reads.
+    let cold = "meta --op small-read --cache cold --files 2000 --file-size 4K";
+    let all = [(flush, "tmpfs"), (cold, "bind:rw")];
+    for (work, layer) in all.into_iter().take(if is_root() { 2 } else { 1 }) {
         let words: Vec<&str> = work.split(' ').collect();
         // All rounds of this block.
-        let seen = watched(&words, &["tmpfs"], "1");
+        let seen = watched(&words, &[layer], "1");
         let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
         assert!(
             probes.len() == 2 && probes.iter().all(|s| single(&s.cpus) > 1),
             "{work}: {seen:?}"
         );
     }
+}
+
+/// A quota does not hold for threads that run before all others, and for an application it does.
+#[test]
+fn under_a_quota_threads_keep_their_priority() {
+    if !needs_root() {
+        return;
+    }
+    if !may_raise() {
+        return skipped("nothing is raised for who has no right to");
+    }
+    let Some(group) = machine::QuotaGroup::with(90_000) else {
+        return skipped("no control group with a CPU quota can be made");
+    };
+    let enter = format!("echo $$ > {}", group.procs().display());
+    let Some(lm) = Lm::new().around(&enter, "") else {
+        return;
+    };
+    let seen = watched_of(lm, READ, &["tmpfs"], "8");
+    let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
+    assert!(
+        probes.len() == 2 && probes.iter().all(|s| s.usual == BTreeSet::from([true])),
+        "{seen:?}"
+    );
 }

@@ -59,9 +59,12 @@ impl Machine {
     }
 
     /// Whether the probe of a layer, if that is up, is a process of this host, and nothing but this host's kernel serves it.
+    /// A quota of CPU time would not stop a probe with a higher priority.
     pub(crate) fn may_raise(&self, layer: usize) -> bool {
         let up = self.up(layer);
-        up.is_none_or(|up| up.info().on_this_host && up.has_only_this_kernel())
+        up.is_none_or(|up| {
+            up.info().on_this_host && up.has_only_this_kernel() && !up.has_cpu_quota()
+        })
     }
 
     /// Whether a layer is up and its probe runs under another kernel.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use layermark_model::{BASELINE, RestedTurn, Turn};
+use rustix::process::Pid;
 
 use crate::{
     decide::share::{FULL_NS, LEAST_ROUNDS},
@@ -17,6 +18,7 @@ use crate::{
         fixed::Fixed,
         machine::Machine,
         pin::OneCpu,
+        priority::Raised,
         progress::Progress,
         rested::RestedRounds,
         session::RunningLayer,
@@ -53,6 +55,8 @@ pub(crate) fn rounds(
 ) -> RoundsMade {
     let layers: Vec<usize> = block.requests.iter().map(|r| r.layer).collect();
     let length = block.options.length;
+    // Before they are kept on one CPU: it asks how many there are.
+    let _raised = block.options.raised.then(|| raised(machine, &layers));
     let mut one_cpu = block.options.one_cpu.then(|| {
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
         let mut one_cpu = OneCpu::with(up.filter_map(|up| up.probe.pid()));
@@ -110,6 +114,15 @@ pub(crate) fn rounds(
             };
         }
     }
+}
+
+/// The threads that take turns, this one among them, with a higher priority.
+fn raised(machine: &Machine, layers: &[usize]) -> Option<Raised> {
+    let up = layers.iter().filter_map(|layer| machine.up(*layer));
+    let pids = up.filter_map(|up| up.probe.pid());
+    let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
+    let all: Vec<Option<Pid>> = [None].into_iter().chain(probes).collect();
+    Raised::with(&all)
 }
 
 /// Whether a tenth of the time of these turns went by while the thread that works waited for a CPU.

@@ -9,7 +9,6 @@ use std::{
 
 use layermark_layers::{drop_kernel_caches, spread};
 use layermark_model::{Turn, TurnCost};
-use rustix::process::Pid;
 
 use crate::{
     LabError,
@@ -21,7 +20,6 @@ use crate::{
         fixed::Fixed,
         machine::Machine,
         outcome::{BlockOutcome, TrialOutcome},
-        priority::Raised,
         rounds::rounds,
         session::RunningLayer,
         trial::{Attempt, ask_to_end, ask_to_prepare, settle},
@@ -49,7 +47,6 @@ pub(crate) fn run_block(
     meanwhile: &mut dyn FnMut() -> Result<(), LabError>,
 ) -> Result<BlockOutcome, LabError> {
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();
-    let _raised = block.options.raised.then(|| raised(machine, block));
     prepare(fixed, machine, block, &mut trials, meanwhile)?;
     let kernel = machine.meter.kernel();
     let mut windows = control_windows(machine, block);
@@ -94,14 +91,6 @@ pub(crate) fn run_block(
         rested: made.rested,
         trials: trials.into_iter().map(|this| this.attempt.made).collect(),
     })
-}
-
-/// The threads that work in a block, this one among them, with a higher priority.
-fn raised(machine: &Machine, block: &Block<'_>) -> Raised {
-    let up = block.requests.iter().filter_map(|r| machine.up(r.layer));
-    let pids = up.filter_map(|up| up.probe.pid());
-    let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
-    Raised::with([None].into_iter().chain(probes))
 }
 
 /// What all turns used, the kernel's threads since `kernel` included, by which each trial tells whether others disturbed it.

@@ -8,7 +8,7 @@ pub(crate) use layermark_layers::End;
 use layermark_layers::{
     Base, Kernel, LayerError, Place, PlaceInfo, Undo, cpu_ns, served, spread, tell,
 };
-use layermark_model::{CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec};
+use layermark_model::{CpuTime, DELAY_UNKNOWN, Facts, Limited, NearEnd, SelfTest, Spec};
 
 use layermark_probe::motion;
 use layermark_sys::{cgroup::Throttles, fuse_servers, process::Schedstat};
@@ -196,6 +196,11 @@ impl RunningLayer {
     /// layer's cost.
     pub(crate) fn has_only_this_kernel(&self) -> bool {
         self.info().kernel == Kernel::OfHost && !self.is_served()
+    }
+
+    /// Whether its probe or a helper has a quota of CPU time.
+    pub(crate) fn has_cpu_quota(&self) -> bool {
+        self.facts.limits.iter().any(|l| l.of == Limited::Cpu)
     }
 
     /// How long threads of the processes that serve it have waited for a CPU since they started, ns, over all

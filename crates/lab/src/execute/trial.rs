@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Limited, Point, RestedTurn, Throttled,
-    Turn,
+    CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Point, RestedTurn, Throttled, Turn,
     flags::LAYER_LOST,
     protocol::{FromProbe, ToProbe, TurnRequest},
 };
@@ -202,8 +201,8 @@ impl Attempt {
 
     /// Whether a CPU quota has stopped the layer in its turns, as far as it is counted.
     fn may_be_throttled(&self, up: &RunningLayer) -> bool {
-        let has_quota = up.facts.limits.iter().any(|l| l.of == Limited::Cpu);
-        self.throttled.map_or(has_quota, |t| t.times > 0)
+        self.throttled
+            .map_or_else(|| up.has_cpu_quota(), |t| t.times > 0)
     }
 
     /// After the last turn. The threads of helpers are many and idle in the turns of others, so their waiting is

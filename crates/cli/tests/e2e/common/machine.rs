@@ -6,7 +6,10 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     os::{fd::AsRawFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{
+        LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -280,4 +283,39 @@ pub fn inventory(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32, u64)> {
         all.insert(path, (meta.len(), time, nanos, meta.mode(), hash.finish()));
     }
     all
+}
+
+/// A control group of this test's own with a quota of CPU time, removed at the end.
+pub struct QuotaGroup(PathBuf);
+
+impl QuotaGroup {
+    /// With this many microseconds of each 0.1 s of a CPU; `None` where no such group can be made.
+    pub fn with(us: u32) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("layermark-test-{}-{number}", std::process::id());
+        let make = |parent: &str, file: &str, quota: String| {
+            let dir = Path::new(parent).join(&name);
+            fs::create_dir(&dir).ok()?;
+            let group = Self(dir);
+            group.set(file, &quota).then_some(group)
+        };
+        make("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", us.to_string())
+            .or_else(|| make("/sys/fs/cgroup", "cpu.max", format!("{us} 100000")))
+    }
+
+    /// What is written to this file joins it.
+    pub fn procs(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+
+    fn set(&self, file: &str, value: &str) -> bool {
+        fs::write(self.0.join(file), value).is_ok()
+    }
+}
+
+impl Drop for QuotaGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
