@@ -91,7 +91,17 @@ impl Progress {
     fn may_afford_a_set_up(&self) -> bool {
         let all = self.change_s() + self.clock.afresh().as_secs_f64();
         let budget = self.clock.budget();
-        budget.is_none_or(|budget| all <= budget.as_secs_f64() * MOST_OF_BUDGET)
+        budget.is_none_or(|budget| all <= budget.as_secs_f64() * most_of_budget(self.session + 1))
+    }
+}
+
+/// The most that one more set-up may take of a budget after so many. Where two differ, an interval has one degree of
+/// freedom and says nothing: so a third may cost more.
+fn most_of_budget(made: u32) -> f64 {
+    if made == 2 {
+        2.0 * MOST_OF_BUDGET
+    } else {
+        MOST_OF_BUDGET
     }
 }
 
