@@ -39,11 +39,28 @@ pub(crate) struct Open {
     pub(crate) _backing: Option<Arc<BackingId>>,
 }
 
+/// The first number of files that cannot have their own.
+const FIRST: u64 = 1 << 63;
+
 #[derive(Debug)]
 struct Inodes {
     by_number: HashMap<u64, Inode>,
     by_key: HashMap<(u64, u64), u64>,
+    /// Of the root.
+    device: u64,
     next: u64,
+}
+
+impl Inodes {
+    /// The number of a file that the kernel does not know: its own one below. So it is the same again when the kernel
+    /// has forgotten the file, and an application that looks twice (cp, tar) does not take it for another file.
+    fn number(&mut self, (device, ino): (u64, u64)) -> u64 {
+        if device == self.device && ino > INodeNo::ROOT.0 && ino < FIRST {
+            return ino;
+        }
+        self.next += 1;
+        self.next
+    }
 }
 
 /// All inodes and open files, and the directories being listed.
@@ -97,7 +114,8 @@ impl InodeTable {
             inodes: RwLock::new(Inodes {
                 by_number: HashMap::from([(INodeNo::ROOT.0, root)]),
                 by_key: HashMap::from([(key, INodeNo::ROOT.0)]),
-                next: INodeNo::ROOT.0 + 1,
+                device: stat.st_dev,
+                next: FIRST,
             }),
             open: RwLock::default(),
             dirs: RwLock::default(),
@@ -165,8 +183,7 @@ impl InodeTable {
             }
             number
         } else {
-            let number = inodes.next;
-            inodes.next += 1;
+            let number = inodes.number(key);
             inodes.by_key.insert(key, number);
             let inode = Inode {
                 fd,
@@ -284,5 +301,43 @@ fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     } else {
         SystemTime::UNIX_EPOCH - Duration::from_secs(seconds.unsigned_abs())
             + Duration::from_nanos(nanoseconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// "skipping file, as it was replaced while being copied", when another program had emptied the kernel's caches.
+    #[test]
+    fn a_file_that_was_forgotten_has_the_same_number_again() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(temp.path().join(name), name).unwrap();
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let root = rustix::fs::open(temp.path(), flags, Mode::empty()).unwrap();
+        let table = InodeTable::new(root).unwrap();
+        let number = |name: &str| table.lookup(INodeNo::ROOT, name.as_ref()).unwrap().ino;
+        let (a, b) = (number("a"), number("b"));
+        table.forget(a, 1);
+        assert_eq!((number("a"), number("b")), (a, b));
+        let below = temp.path().join("a").metadata().unwrap().ino();
+        assert!(a != b && a.0 == below, "its own number: {a:?}, {below}");
+    }
+
+    #[test]
+    fn files_that_cannot_have_their_own_numbers_have_others() {
+        let mut inodes = Inodes {
+            by_number: HashMap::new(),
+            by_key: HashMap::new(),
+            device: 5,
+            next: FIRST,
+        };
+        let keys = [(5, 7), (6, 7), (5, INodeNo::ROOT.0), (5, u64::MAX), (6, 7)];
+        let numbers = keys.map(|key| inodes.number(key));
+        assert_eq!(numbers, [7, FIRST + 1, FIRST + 2, FIRST + 3, FIRST + 4]);
     }
 }
