@@ -2,7 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, thread,
+    fs,
+    process::{Child, Command},
+    thread,
 };
 
 use layermark_sys::real_time;
@@ -106,17 +108,58 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
         commands.any(|s| kept(&s.cpus) && s.cpus.contains(&all)),
         "{seen:?}"
     );
+}
+
+/// Busy programs, one for each CPU, until this is dropped.
+struct Loops(Vec<Child>);
+
+impl Loops {
+    fn started() -> Self {
+        let cpus = thread::available_parallelism().unwrap().get();
+        let busy = || {
+            let script = "while :; do :; done";
+            Command::new("sh").args(["-c", script]).spawn().unwrap()
+        };
+        Self((0..cpus).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn beside_busy_programs_those_that_the_kernel_serves_are_raised() {
     if !may_raise() {
         return skipped("who has not the usual priority, or no right to more, keeps it");
     }
-    // The same two are raised, in blocks only.
-    for probe in &probes {
-        let expected: BTreeSet<bool> = [true]
-            .into_iter()
-            .chain(kept(&probe.cpus).then_some(false))
-            .collect();
-        assert_eq!(probe.usual, expected, "{seen:?}");
-    }
+    let layers = if is_root() {
+        &["tmpfs", "fuse"][..]
+    } else {
+        &["tmpfs"]
+    };
+    let loops = Loops::started();
+    let seen = watched(READ, layers, "12");
+    drop(loops);
+    let probes = seen.iter().filter(|s| s.name == "probe");
+    // Native and tmpfs, but not FUSE; in rounds only.
+    let raised = BTreeSet::from([true, false]);
+    assert_eq!(
+        probes.clone().filter(|s| s.usual == raised).count(),
+        2,
+        "{seen:?}"
+    );
+    let usual = BTreeSet::from([true]);
+    assert_eq!(
+        probes.filter(|s| s.usual == usual).count(),
+        layers.len() - 1,
+        "{seen:?}"
+    );
 }
 
 /// All rounds of a block were on one CPU, and a disk's interrupts go to one of them. Whole blocks were fast or slow by that.
@@ -157,7 +200,9 @@ fn under_a_quota_threads_keep_their_priority() {
     let Some(lm) = Lm::new().around(&enter, "") else {
         return;
     };
-    let seen = watched_of(lm, READ, &["tmpfs"], "8");
+    let loops = Loops::started();
+    let seen = watched_of(lm, READ, &["tmpfs"], "12");
+    drop(loops);
     let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
     assert!(
         probes.len() == 2 && probes.iter().all(|s| s.usual == BTreeSet::from([true])),

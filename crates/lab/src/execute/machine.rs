@@ -26,6 +26,8 @@ pub(crate) struct Machine {
     pub meter: Meter,
     /// CPU use in the latest blocks.
     pub recent: Recent,
+    /// Whether other programs used more of the CPUs in the last of them than they may without disturbing it.
+    pub beside_others: bool,
     pub watch: Watch,
     /// The layers that are up, indexed as in the run.
     pub layers: Vec<Option<RunningLayer>>,
@@ -41,6 +43,7 @@ impl Machine {
         Self {
             meter: Meter::new(),
             recent: Recent::default(),
+            beside_others: false,
             watch: Watch::new(silence),
             layers: iter::repeat_with(|| None).take(layers).collect(),
             remote: BTreeSet::new(),
@@ -58,13 +61,16 @@ impl Machine {
         self.up(layer).is_some_and(RunningLayer::is_served)
     }
 
-    /// Whether the probe of a layer, if that is up, is a process of this host, and nothing but this host's kernel serves it.
-    /// A quota of CPU time would not stop a probe with a higher priority.
+    /// Whether the probe of a layer, if that is up, may have a higher priority: beside other programs, if it is a process
+    /// of this host, and nothing but this host's kernel serves it. A quota of CPU time would not stop it. On a quiet machine
+    /// a higher priority gains nothing, and changes where threads of the kernel run: those of a loop device are woken on
+    /// another CPU, which sleeps.
     pub(crate) fn may_raise(&self, layer: usize) -> bool {
         let up = self.up(layer);
-        up.is_none_or(|up| {
+        let may = |up: &RunningLayer| {
             up.info().on_this_host && up.has_only_this_kernel() && !up.has_cpu_quota()
-        })
+        };
+        self.beside_others && up.is_none_or(may)
     }
 
     /// Whether a layer is up and its probe runs under another kernel.

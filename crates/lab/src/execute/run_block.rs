@@ -62,6 +62,7 @@ pub(crate) fn run_block(
     }
     let all = used_together(machine, &kernel, &mut trials);
     let recent = machine.recent.with(all);
+    machine.beside_others = recent.is_contaminated();
     for this in &mut trials {
         this.attempt.recent = recent;
         if let Some(up) = machine.up(this.request.layer) {
