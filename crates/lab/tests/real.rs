@@ -143,7 +143,7 @@ fn a_neighbours_write_back_is_told() {
     std::fs::create_dir(&other).unwrap();
     let mut store = Store::open(temp.path().join("store.db")).unwrap();
     let text = format!(
-        "name = 'real'\nlayers = ['native', 'dir:{}']\nblocks = 2\nseed = 1\nturn = '10ms'\nsessions = 1\n
+        "name = 'real'\nlayers = ['native', 'dir:{}']\nblocks = 6\nseed = 1\nturn = '10ms'\nsessions = 1\n
          [[work]]\nworkload = 'file'\nop = 'read'\nfile_size = '1M'\n",
         other.display()
     );
@@ -151,16 +151,21 @@ fn a_neighbours_write_back_is_told() {
     let mut request = Request::new(plan, &work, std::env::current_exe().unwrap());
     request.allow_tmpfs = true;
     request.silence = Duration::from_secs(20);
-    let (over, neighbour) = (AtomicBool::new(false), temp.path().join("neighbour"));
+    let (over, dir) = (AtomicBool::new(false), temp.path());
+    let write = |name: String| {
+        let file = std::fs::File::create(dir.join(name)).unwrap();
+        let data = vec![7; 4 << 20];
+        while !over.load(Ordering::Relaxed) {
+            file.write_all_at(&data, 0).unwrap();
+            file.sync_all().unwrap();
+        }
+    };
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let file = std::fs::File::create(neighbour).unwrap();
-            let data = vec![7; 4 << 20];
-            while !over.load(Ordering::Relaxed) {
-                file.write_all_at(&data, 0).unwrap();
-                file.sync_all().unwrap();
-            }
-        });
+        // Two for each CPU: beside other tests those on the CPU of the rounds get little of it.
+        for number in 0..2 * std::thread::available_parallelism().unwrap().get() {
+            let write = &write;
+            scope.spawn(move || write(format!("neighbour{number}")));
+        }
         let outcome = layermark_lab::run(request, &mut store, &Stop::new(), &mut |_| {});
         over.store(true, Ordering::Relaxed);
         outcome.unwrap();
