@@ -322,7 +322,7 @@ impl Told {
     /// Checks that it is a work directory of layermark. Needed if layermark was killed before it
     /// could send the descriptor.
     fn of_ours(&self, dir: OwnedFd) -> io::Result<OwnedFd> {
-        if marker::is_begun(&dir) || marker::open_marker(&dir).is_some() {
+        if marker::is_ours(&dir) {
             return Ok(dir);
         }
         let text = format!(
@@ -381,10 +381,13 @@ mod tests {
         fs::write(half.join(marker::MARKER), b"A work").unwrap();
         let theirs = fresh("layermark-theirs");
         fs::write(theirs.join("precious"), b"x").unwrap();
+        let named_so = fresh("layermark-named-so");
+        fs::write(named_so.join(marker::MARKER), b"a file").unwrap();
         for name in [
             "layermark-1",
             "layermark-2",
             "layermark-theirs",
+            "layermark-named-so",
             "layermark-absent",
         ] {
             say(name, None);
@@ -413,9 +416,10 @@ mod tests {
         }
         let dir = fd::open_dir(rustix::fs::CWD, journal.path()).unwrap();
         let e = run(&its, dir).unwrap_err();
-        assert!(e.to_string().contains("layermark-theirs"), "{e}");
+        assert!(e.to_string().contains("layermark-named-so"), "{e}");
         assert!(!unmarked.exists() && !half.exists() && !moved.exists());
         assert!(known.is_symlink() && theirs.join("precious").exists());
+        assert!(named_so.join(marker::MARKER).exists());
         let left = |name: &&str| journal.path().join(name).exists();
         let left: Vec<&str> = names.into_iter().filter(left).collect();
         assert_eq!(left, ["layermark-theirs", "layermark-other"]);

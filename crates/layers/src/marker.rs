@@ -1,11 +1,12 @@
 //! The marker in a work directory: a file by which a dead run's directory is known to be layermark's.
 
-use std::{fs::File, io::Read, os::fd::AsFd};
-
-use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat},
-    io::Errno,
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::AsFd,
 };
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 
 use crate::fd;
 
@@ -14,16 +15,20 @@ pub(crate) const MARKER: &str = ".layermark";
 pub(crate) const MARKER_TEXT: &str =
     "A work directory of layermark. It is removed when its run ends.\n";
 
-/// Whether the creator of `dir` died before it had written the marker completely: the file holds
-/// only the marker's beginning.
-pub(crate) fn is_begun(dir: impl AsFd) -> bool {
-    let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
-    let begun = match marker {
-        Ok(stat) => stat.st_size.unsigned_abs() < MARKER_TEXT.len() as u64,
-        Err(e) => e == Errno::NOENT,
+/// Whether `dir` is a work directory of layermark, or has nothing in it but the beginning of a marker: its creator died
+/// before it had written all of it.
+///
+/// Only what is read counts. Where a server has kept a write back and does it now, the size is the new one before there
+/// is something to read.
+pub(crate) fn is_ours(dir: impl AsFd) -> bool {
+    let is_empty = || {
+        let others = fd::names(dir.as_fd(), MARKER);
+        is_ours_alone(&dir) && others.is_ok_and(|names| names.is_empty())
     };
-    let others = fd::names(dir.as_fd(), MARKER);
-    is_ours_alone(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
+    match open_begun_of(&dir, us()) {
+        Ok((_, text)) => text == MARKER_TEXT || is_empty(),
+        Err(e) => e.kind() == io::ErrorKind::NotFound && is_empty(),
+    }
 }
 
 /// Whether an open file belongs to this user, and no other user may write to it.
@@ -55,18 +60,25 @@ pub(crate) fn open_marker_on_share(dir: impl AsFd, made: impl AsFd) -> Option<Fi
 
 /// Opens the marker of a work directory whose files belong to this user alone.
 fn open_marker_of(dir: impl AsFd, user: u32) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
-    let stat = fstat(&marker).ok()?;
-    let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
-    if !is_file || !belongs_to(&marker, user) || !belongs_to(&dir, user) {
-        return None;
-    }
-    let mut text = String::new();
-    let limit = MARKER_TEXT.len() as u64 + 1;
-    Read::by_ref(&mut marker)
-        .take(limit)
-        .read_to_string(&mut text)
-        .ok()?;
+    let (marker, text) = open_begun_of(dir, user).ok()?;
     (text == MARKER_TEXT).then_some(marker)
+}
+
+/// Opens a marker that may have been written in part, and reads it.
+fn open_begun_of(dir: impl AsFd, user: u32) -> io::Result<(File, String)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut marker: File = openat(&dir, MARKER, flags, Mode::empty())?.into();
+    let stat = fstat(&marker)?;
+    let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
+    let mut text = String::new();
+    if is_file && belongs_to(&marker, user) && belongs_to(&dir, user) {
+        let limit = MARKER_TEXT.len() as u64 + 1;
+        Read::by_ref(&mut marker)
+            .take(limit)
+            .read_to_string(&mut text)?;
+        if MARKER_TEXT.starts_with(&text) {
+            return Ok((marker, text));
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
 }
