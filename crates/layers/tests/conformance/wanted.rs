@@ -103,6 +103,12 @@ impl Wanted {
         }
     }
 
+    /// Whether guests of every kind are booted: one that is named always is.
+    pub fn all_guests(&self) -> bool {
+        matches!(self, Self::Containing(_) | Self::Exactly(_))
+            || std::env::var_os("LAYERMARK_GUESTS").is_some_and(|guests| guests == "all")
+    }
+
     /// Whether checks of this part are wanted, of whoever makes them.
     pub fn has(&self, part: Part) -> bool {
         match self {
