@@ -92,6 +92,7 @@ test-arm64: ## Unit tests of what measures and reports, built for arm64, in QEMU
 # Before a release. About three hours on two cores.
 soak: export LAYERMARK_KILLS ?= 300
 soak: export LAYERMARK_HANGS ?= 200
+soak: export LAYERMARK_SWAPS ?= 1000
 soak: export LAYERMARK_PAGES ?= all
 soak: export LAYERMARK_GUESTS ?= all
 soak: export LAYERMARK_FUZZ_SECONDS ?= 3600

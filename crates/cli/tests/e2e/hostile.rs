@@ -6,6 +6,8 @@
 //! full of such links, or a file. Several rounds are made in a run, at random moments; the last of
 //! each run stays, so that layermark ends while the wrong thing is at its path. Every third run is
 //! killed at a random moment, and its janitor removes what is left.
+//!
+//! `LAYERMARK_SWAPS` is how many rounds there are at least (100), `LAYERMARK_SEED` draws them.
 
 mod files;
 mod limits;
@@ -39,7 +41,7 @@ use rustix::{
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-const ROUNDS: u32 = 200;
+const ROUNDS: u32 = 100;
 const ROUNDS_OF_A_RUN: u32 = 14;
 const NOBODY: u32 = 65534;
 
@@ -333,13 +335,14 @@ fn another_user_who_swaps_directories_gains_nothing() {
     // What passes once passes again, as far as the kernel's scheduling lets it.
     let seed = seed.unwrap_or(1);
     eprintln!("hostile: LAYERMARK_SEED={seed}");
+    let rounds = std::env::var("LAYERMARK_SWAPS").map_or(ROUNDS, |n| n.parse().expect("rounds"));
     let dir = common::disk_dir();
     let victim = victim_in(dir.path());
     let before = machine::inventory(&victim);
     let mut random = Random(seed);
     let (mut all, mut good, mut ended, mut runs) = (Tally::default(), 0, 0, 0);
-    while all.rounds() < ROUNDS {
-        assert!(runs < 100, "{all:?} after {runs} runs");
+    while all.rounds() < rounds {
+        assert!(runs < rounds, "{all:?} after {runs} runs");
         let home = dir.path().join("home");
         fs::create_dir(&home).expect("a directory");
         chown(&home, Some(NOBODY), Some(NOBODY)).expect("chown");

@@ -1,7 +1,7 @@
 //! Each kind of process of a run is killed at random moments, at once or after it was stopped. Nothing is
 //! left, and nothing that was stored is lost.
 //!
-//! `LAYERMARK_KILLS` is about how many kills (50; each role of a scene at least once), `LAYERMARK_SEED` draws them.
+//! `LAYERMARK_KILLS` is about how many kills (30; each role of a scene at least once), `LAYERMARK_SEED` draws them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -579,7 +579,7 @@ fn own_tmp() -> bool {
 #[test]
 fn whatever_is_killed_nothing_is_left_and_nothing_is_lost() {
     let seed = number("LAYERMARK_SEED", 11);
-    let all = kills(number("LAYERMARK_KILLS", 50), seed);
+    let all = kills(number("LAYERMARK_KILLS", 30), seed);
     let next = AtomicUsize::new(0);
     let (hits, faults) = (
         Mutex::new(BTreeMap::<Role, u32>::new()),
