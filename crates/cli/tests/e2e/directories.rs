@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::common::{self, Lm, is_root, machine, needs_root, result, skipped, wait_for};
+use crate::common::{self, Lm, READ, is_root, machine, needs_root, result, skipped, wait_for};
 
 #[test]
 fn a_directory_that_is_none_is_refused() {
@@ -189,7 +189,7 @@ fn a_full_ext4_disk_is_refused() {
 
 #[test]
 fn files_in_the_directory_stay_as_they_are() {
-    let lm = Lm::new().measure(&["tmpfs", "overlay:upper", "overlay:writecopy"]);
+    let lm = Lm::new().work_with(READ, &["tmpfs", "overlay:upper", "overlay:writecopy"]);
     let work = lm.work();
     fs::create_dir_all(work.join("layermark-results/packaged")).unwrap();
     fs::create_dir_all(work.join("packaged")).unwrap();
@@ -210,7 +210,9 @@ fn files_in_the_directory_stay_as_they_are() {
     std::os::unix::fs::symlink("nowhere", work.join("layermark-link")).unwrap();
     let before = machine::inventory(&work);
     assert_eq!(before.len(), 10);
-    let said = lm.args(["--op", "write", "--op", "first-write"]).run();
+    let said = lm
+        .args(["--op", "write", "--op", "first-write", "--blocks", "3"])
+        .run();
     assert!(matches!(said.code, Some(0 | 3)), "{}", said.stderr);
     assert_eq!(machine::inventory(&work), before);
 }

@@ -25,12 +25,12 @@ fn start(layers: &[&str]) -> (Child, Home) {
         "--json",
     ];
     // In one session: its probes are ended at each end of one. Two blocks are made before anything happens to it, and there
-    // are more left than are looked for. The budget is for a machine that is busy with other tests.
+    // are more left than are looked for: a block of two layers is half a second of a CPU. The budget is for a machine that is busy with other tests.
     let rest = [
         "--budget",
         "1m",
         "--blocks",
-        "12",
+        "9",
         "--silence",
         "3s",
         "--sessions",
@@ -223,7 +223,7 @@ fn own_server_stops(mut now: impl FnMut(&[String]) -> bool) -> Option<(Said, Vec
         "64K",
         "--json",
     ];
-    let rest = ["--budget", "1m", "--blocks", "20", "--silence", "3s"];
+    let rest = ["--budget", "1m", "--blocks", "9", "--silence", "3s"];
     let lm = lm
         .work_with(&read, &[&at, "tmpfs"])
         .args(rest)

@@ -67,7 +67,7 @@ fn real() -> (Child, Home) {
     Lm::new()
         .work_with(&read, &layers())
         // Not a budget: on a slow disk it would leave layers out.
-        .args(["--blocks", "8", "--seed", "7"])
+        .args(["--blocks", "4", "--seed", "7"])
         .start()
 }
 
