@@ -95,13 +95,22 @@ fn its_runs_are_compared_with_each_other_and_with_a_new_one() {
 
 #[test]
 fn a_run_that_was_stopped_goes_on() {
-    let lm = old();
-    // The directory that it worked in was another machine's.
-    let text = format!("UPDATE runs SET dir = '{}'", lm.work().display());
-    let done = Command::new("sqlite3").arg(lm.store()).arg(text).status();
-    if !done.is_ok_and(|status| status.success()) {
+    let (lm, here) = (old(), Lm::new().mock().run());
+    // As if it had been made on this machine, in a directory of it.
+    let store = Lm::with(here.dir.path()).store();
+    let same = ["cpu", "cpus", "base"]
+        .map(|key| format!("'$.{key}', json_extract(here.runs.run, '$.machine.{key}')"));
+    let text = format!(
+        "ATTACH '{}' AS here; UPDATE main.runs SET dir = '{}', \
+         machine = (SELECT json_set(main.runs.machine, {}) FROM here.runs)",
+        store.display(),
+        lm.work().display(),
+        same.join(", ")
+    );
+    let Ok(done) = Command::new("sqlite3").arg(lm.store()).arg(text).status() else {
         return skipped("sqlite3 is not installed");
-    }
+    };
+    assert!(done.success());
     let said = lm.args(["run", "--resume", STOPPED, "--json"]).run();
     let report = said.json();
     assert_eq!(
