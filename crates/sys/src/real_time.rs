@@ -1,10 +1,29 @@
 //! `sched_setscheduler(2)`, of a thread: the calling one for `None`.
 #![allow(unsafe_code)]
 
-use rustix::process::Pid;
+use std::thread::available_parallelism;
+
+use rustix::{process::Pid, system::uname};
 
 /// The lowest priority before all threads that have a nice value (`sched(7)`).
 const LOWEST: libc::c_int = 1;
+
+/// The first release that keeps a twentieth of each CPU for threads with a nice value, without stopping those before them
+/// on a quiet machine (`fair_server` of `kernel/sched/deadline.c`).
+const FAIR: (u32, u32) = (6, 12);
+
+/// Whether threads before all others leave time to those: layermark's own that watch a run are among them.
+pub fn leaves_time() -> bool {
+    let release = uname();
+    let release = release.release().to_string_lossy();
+    is_fair(&release) && available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
+}
+
+fn is_fair(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    next().zip(next()).is_some_and(|release| release >= FAIR)
+}
 
 /// Whether nobody has set another policy for it than the usual one. `None` if it has ended.
 pub fn is_usual(thread: Option<Pid>) -> Option<bool> {
@@ -39,6 +58,14 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn real_time_is_for_kernels_that_keep_time_for_others() {
+        let fair = ["6.12.0", "6.18.44-fc-v857", "7.0-rc1"];
+        let unfair = ["6.11.9", "5.15.0-91-generic", "6", ""];
+        assert!(fair.iter().all(|release| is_fair(release)));
+        assert!(!unfair.iter().any(|release| is_fair(release)));
+    }
 
     #[test]
     fn a_thread_is_raised_and_lowered_and_what_it_starts_is_not() {

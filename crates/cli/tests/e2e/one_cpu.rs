@@ -30,6 +30,8 @@ struct Seen {
     cpus: BTreeSet<String>,
     /// Whether it had the usual priority, when it was looked at.
     usual: BTreeSet<bool>,
+    /// Whether it ran before all threads that have a nice value.
+    real_time: BTreeSet<bool>,
 }
 
 /// Whether this test may raise a thread by the least of what a run does. The priority of the thread ends with it.
@@ -63,6 +65,8 @@ fn watched_of(lm: Lm, work: &[&str], layers: &[&str], blocks: &str) -> Vec<Seen>
             this.cpus.insert(cpus);
             let pid = Pid::from_raw(process.pid.cast_signed());
             this.usual.extend(has_usual_priority(pid));
+            this.real_time
+                .extend(real_time::is_usual(pid).map(|usual| !usual));
         }
     }
     Said::from(output(child), dir).code(0);
@@ -114,11 +118,13 @@ fn what_the_kernel_serves_takes_turns_on_one_cpu() {
 struct Loops(Vec<Child>);
 
 impl Loops {
-    fn started() -> Self {
+    /// Each of them is started by this command.
+    fn started(by: &str) -> Self {
         let cpus = thread::available_parallelism().unwrap().get();
         let busy = || {
             let script = "while :; do :; done";
-            Command::new("sh").args(["-c", script]).spawn().unwrap()
+            let mut command = Command::new(by);
+            command.args(["sh", "-c", script]).spawn().unwrap()
         };
         Self((0..cpus).map(|_| busy()).collect())
     }
@@ -143,7 +149,7 @@ fn beside_busy_programs_those_that_the_kernel_serves_are_raised() {
     } else {
         &["tmpfs"]
     };
-    let loops = Loops::started();
+    let loops = Loops::started("env");
     let seen = watched(READ, layers, "12");
     drop(loops);
     let probes = seen.iter().filter(|s| s.name == "probe");
@@ -158,6 +164,33 @@ fn beside_busy_programs_those_that_the_kernel_serves_are_raised() {
     assert_eq!(
         probes.filter(|s| s.usual == usual).count(),
         layers.len() - 1,
+        "{seen:?}"
+    );
+}
+
+/// A nice value counts only within a session where the kernel groups by them.
+#[test]
+fn beside_those_of_other_sessions_threads_run_before_all_with_a_nice_value() {
+    let may = || {
+        let tried = thread::spawn(|| real_time::raise(None));
+        may_raise() && tried.join().unwrap() && real_time::leaves_time()
+    };
+    let groups = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if !groups.is_ok_and(|groups| groups.trim() == "1") || !may() {
+        return skipped(
+            "sessions are no groups of the scheduler here, or no thread may be raised so far",
+        );
+    }
+    let loops = Loops::started("setsid");
+    // Who sleeps for each flush waits longest for a CPU afterwards.
+    let flush = "file --record 4K --op rand-write --sync each --file-size 64K";
+    let words: Vec<&str> = flush.split(' ').collect();
+    let seen = watched(&words, &["bind:rw"], "12");
+    drop(loops);
+    let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();
+    let raised = BTreeSet::from([true, false]);
+    assert!(
+        probes.len() == 2 && probes.iter().all(|s| s.real_time == raised),
         "{seen:?}"
     );
 }
@@ -202,7 +235,7 @@ fn under_a_quota_threads_keep_their_priority() {
     let Some(lm) = Lm::new().around(&enter, "") else {
         return;
     };
-    let loops = Loops::started();
+    let loops = Loops::started("env");
     let seen = watched_of(lm, READ, &["tmpfs"], "12");
     drop(loops);
     let probes: Vec<_> = seen.iter().filter(|s| s.name == "probe").collect();

@@ -16,6 +16,7 @@ use crate::{
         cpu::{Meter, Recent},
         fixed::Fixed,
         layer_failure::LayerFailure,
+        priority::Way,
         session::RunningLayer,
         watch::Watch,
     },
@@ -28,6 +29,8 @@ pub(crate) struct Machine {
     pub recent: Recent,
     /// Whether other programs used more of the CPUs in the last of them than they may without disturbing it.
     pub beside_others: bool,
+    /// How threads are raised, as far as is known.
+    pub way: Way,
     pub watch: Watch,
     /// The layers that are up, indexed as in the run.
     pub layers: Vec<Option<RunningLayer>>,
@@ -44,6 +47,7 @@ impl Machine {
             meter: Meter::new(),
             recent: Recent::default(),
             beside_others: false,
+            way: Way::default(),
             watch: Watch::new(silence),
             layers: iter::repeat_with(|| None).take(layers).collect(),
             remote: BTreeSet::new(),

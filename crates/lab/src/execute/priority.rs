@@ -1,30 +1,23 @@
 //! The priority of threads that take turns.
 
-use std::thread::available_parallelism;
-
 use layermark_sys::{io_priority, real_time};
-use rustix::{
-    process::{Pid, getpriority_process, setpriority_process},
-    system::uname,
-};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 /// Nice value of a raised thread: beside a usual program of its session that wants the same CPU, it gets nine tenths of it
 /// (weights 9548 and 1024, `sched_prio_to_weight` of the kernel).
 const RAISED: i32 = -10;
 /// Nice value of a process that nobody has set.
 const USUAL: i32 = 0;
-/// The first release that keeps a twentieth of each CPU for threads with a nice value, without stopping those before them
-/// on a quiet machine (`fair_server` of `kernel/sched/deadline.c`).
-const FAIR: (u32, u32) = (6, 12);
-
 /// How threads are raised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Before all threads that have a nice value.
-    RealTime,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Way {
     /// By a nice value. It counts only within a scheduler's group, and what the user runs in another terminal is in another
     /// one (`sched(7)`, the autogroup feature).
+    #[default]
     Nice,
+    /// Before all threads that have a nice value. Where one of these sleeps, the kernel wakes its own threads, such as those
+    /// of a loop device, on another CPU, so this is for where the other way is too little.
+    RealTime,
 }
 
 impl Way {
@@ -63,18 +56,24 @@ struct Thread {
 }
 
 impl Raised {
-    /// Raises all of them in one way, or none: one that waits longer than the others would look slower. None is raised
-    /// without the right to, or where the user has set another priority. `None` is the calling thread.
-    pub(crate) fn with(threads: &[Option<Pid>]) -> Option<Self> {
+    /// Raises all of them in one way, this one if it is possible, or none: one that waits longer than the others would look
+    /// slower. None is raised without the right to, or where the user has set another priority. `None` is the calling thread.
+    pub(crate) fn with(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
         let is_usual = |pid: &Option<Pid>| {
             getpriority_process(*pid) == Ok(USUAL) && real_time::is_usual(*pid) == Some(true)
         };
         if !threads.iter().all(is_usual) {
             return None;
         }
-        let ways = [Way::RealTime, Way::Nice].into_iter();
-        let mut ways = ways.filter(|way| *way == Way::Nice || leaves_time());
-        ways.find_map(|way| Self::in_way(way, threads))
+        let real_time = (way == Way::RealTime && real_time::leaves_time())
+            .then(|| Self::in_way(way, threads))
+            .flatten();
+        real_time.or_else(|| Self::in_way(Way::Nice, threads))
+    }
+
+    /// The way for later rounds, where turns at this priority waited for a CPU for `much` of their time, or did not.
+    pub(crate) fn way_after(&self, much: bool) -> Way {
+        if much { Way::RealTime } else { self.way }
     }
 
     fn in_way(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
@@ -108,19 +107,6 @@ impl Drop for Raised {
     }
 }
 
-/// Whether threads before all others leave time to those: layermark's own that watch a run are among them.
-fn leaves_time() -> bool {
-    let release = uname();
-    let release = release.release().to_string_lossy();
-    is_fair(&release) && available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
-}
-
-fn is_fair(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let mut next = || numbers.next()?.parse::<u32>().ok();
-    next().zip(next()).is_some_and(|release| release >= FAIR)
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::{Child, Command, Stdio};
@@ -129,14 +115,6 @@ mod tests {
 
     fn waiting() -> Child {
         Command::new("cat").stdin(Stdio::piped()).spawn().unwrap()
-    }
-
-    #[test]
-    fn real_time_is_for_kernels_that_keep_time_for_others() {
-        let fair = ["6.12.0", "6.18.44-fc-v857", "7.0-rc1"];
-        let unfair = ["6.11.9", "5.15.0-91-generic", "6", ""];
-        assert!(fair.iter().all(|release| is_fair(release)));
-        assert!(!unfair.iter().any(|release| is_fair(release)));
     }
 
     #[test]
@@ -164,12 +142,18 @@ mod tests {
                     before
                 }
             );
+            if let Some(raised) = &raised {
+                assert_eq!(
+                    [false, true].map(|much| raised.way_after(much)),
+                    [way, Way::RealTime]
+                );
+            }
             drop(raised);
             assert_eq!(state(), before);
         }
         // The user has set the second one's.
         setpriority_process(pids[1], 19).unwrap();
-        assert!(Raised::with(&pids).is_none());
+        assert!(Raised::with(Way::RealTime, &pids).is_none());
         assert_eq!(state(), [before[0], (Ok(19), Some(true))]);
         for child in &mut children {
             drop(child.stdin.take());

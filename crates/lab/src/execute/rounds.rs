@@ -31,6 +31,11 @@ const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many full shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
+/// Turns move to another CPU where they wait for one in so many parts of their time.
+const MOVES: u64 = 10;
+/// A priority is too little where they still do for one in so many.
+const MUCH: u64 = 3;
+
 /// Step of a trial, in words.
 const TURN: &str = "it had its turn";
 
@@ -56,7 +61,11 @@ pub(crate) fn rounds(
     let layers: Vec<usize> = block.requests.iter().map(|r| r.layer).collect();
     let length = block.options.length;
     // Before they are kept on one CPU: it asks how many there are.
-    let _raised = block.options.raised.then(|| raised(machine, &layers));
+    let raised = block
+        .options
+        .raised
+        .then(|| raised(machine, &layers))
+        .flatten();
     let mut one_cpu = block.options.one_cpu.then(|| {
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
         let mut one_cpu = OneCpu::with(up.filter_map(|up| up.probe.pid()));
@@ -72,7 +81,7 @@ pub(crate) fn rounds(
     };
     windows.watch(Duration::ZERO);
     let (mut moment, mut begun) = (machine.meter.moment(), Instant::now());
-    let mut round = block.first_round;
+    let (mut round, mut waited) = (block.first_round, Waited::default());
     loop {
         let round_begun = Instant::now();
         let made = round - block.first_round;
@@ -92,10 +101,12 @@ pub(crate) fn rounds(
                 begun += asked.elapsed();
             }
         }
+        let turns = trials.iter().filter_map(|t| t.attempt.last);
+        let this = Waited::of(turns.filter(|turn| turn.round == round));
         if let Some(one_cpu) = one_cpu.as_mut().filter(|_| block.options.cpu_per_round) {
-            let turns = trials.iter().filter_map(|t| t.attempt.last);
-            one_cpu.next(have_waited(turns.filter(|turn| turn.round == round)));
+            one_cpu.next(this.is_over(MOVES));
         }
+        waited = waited.and(this);
         round += 1;
         let paused = windows.watch(round_begun.elapsed());
         if !paused.is_zero() {
@@ -104,6 +115,9 @@ pub(crate) fn rounds(
         }
         let whole = are_done(trials, (made + 1, length), shares, begun.elapsed());
         if whole || fixed.stop.asked() {
+            if let Some(raised) = &raised {
+                machine.way = raised.way_after(waited.is_over(MUCH));
+            }
             let rests = whole && may_rest(fixed, block, trials, windows);
             let rested =
                 rests.then(|| rested_round(fixed, machine, trials, (round, length), windows));
@@ -122,14 +136,36 @@ fn raised(machine: &Machine, layers: &[usize]) -> Option<Raised> {
     let pids = up.filter_map(|up| up.probe.pid());
     let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
     let all: Vec<Option<Pid>> = [None].into_iter().chain(probes).collect();
-    Raised::with(&all)
+    Raised::with(machine.way, &all)
 }
 
-/// Whether a tenth of the time of these turns went by while the thread that works waited for a CPU.
-fn have_waited(turns: impl Iterator<Item = Turn>) -> bool {
-    let times = turns.map(|turn| (turn.waited_ns.unwrap_or(0), turn.elapsed_ns));
-    let (waited_ns, elapsed_ns) = times.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    waited_ns > elapsed_ns / 10
+/// How long turns took, and the threads that work in them waited for a CPU meanwhile.
+#[derive(Clone, Copy, Default)]
+struct Waited {
+    waited_ns: u64,
+    elapsed_ns: u64,
+}
+
+impl Waited {
+    fn of(turns: impl Iterator<Item = Turn>) -> Self {
+        let each = turns.map(|turn| Self {
+            waited_ns: turn.waited_ns.unwrap_or(0),
+            elapsed_ns: turn.elapsed_ns,
+        });
+        each.fold(Self::default(), Self::and)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            waited_ns: self.waited_ns + other.waited_ns,
+            elapsed_ns: self.elapsed_ns + other.elapsed_ns,
+        }
+    }
+
+    /// Whether more than one in this many nanoseconds was waited for.
+    fn is_over(self, parts: u64) -> bool {
+        self.waited_ns > self.elapsed_ns / parts
+    }
 }
 
 /// Nanoseconds of all layers together.
@@ -253,15 +289,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_that_a_tenth_of_a_round_waits_for_is_busy() {
+    fn what_turns_waited_for_is_a_part_of_what_they_took() {
         let turn = |elapsed_ns, waited_ns| Turn {
             elapsed_ns,
             waited_ns,
             ..Turn::default()
         };
-        let round = |waited_ns| [turn(1000, Some(waited_ns)), turn(1000, None)];
-        assert!(!have_waited(round(200).into_iter()));
-        assert!(have_waited(round(201).into_iter()));
-        assert!(!have_waited([].into_iter()));
+        let round =
+            |waited_ns| Waited::of([turn(1000, Some(waited_ns)), turn(1000, None)].into_iter());
+        assert!(!round(200).is_over(MOVES) && round(201).is_over(MOVES));
+        // Of all rounds together.
+        let both = |waited_ns| round(0).and(round(waited_ns));
+        assert!(!both(1332).is_over(MUCH) && both(1334).is_over(MUCH));
+        assert!(!Waited::of([].into_iter()).is_over(MOVES));
     }
 }
