@@ -17,6 +17,7 @@ use crate::{
         layer_failure::LayerFailure,
         machine::Machine,
         output::Output,
+        priority::Raised,
         progress::Progress,
         session::RunningLayer,
     },
@@ -64,8 +65,10 @@ impl<'a> Lab<'a> {
             other => other,
         };
         // Everything is unwound before the end is reported.
+        let raised = Raised::for_set_ups(self.machine.way);
         self.machine.tear_down();
         self.machine.remove_work();
+        drop(raised);
         let (progress, out) = (&mut self.progress, &mut self.out);
         let run = &mut progress.run;
         run.status = match &result {
@@ -133,6 +136,7 @@ impl<'a> Lab<'a> {
             if let Some(ended) = ended {
                 self.sustain(ended);
             }
+            let _raised = Raised::for_set_ups(self.machine.way);
             self.machine.tear_down();
             if let Some(ended) = ended {
                 return Ok(ended);

@@ -65,10 +65,20 @@ impl Raised {
         if !threads.iter().all(is_usual) {
             return None;
         }
-        let real_time = (way == Way::RealTime && real_time::leaves_time())
+        Self::in_real_time(way, threads).or_else(|| Self::in_way(Way::Nice, threads))
+    }
+
+    /// Raises the calling thread while it sets layers up or takes them down, if that is the way. It sleeps for the disk
+    /// thousands of times meanwhile, and each time waits for as long as a program of another session may run on. No time that
+    /// is measured has this, but the budget has. With a nice value, what it starts would have that too.
+    pub(crate) fn for_set_ups(way: Way) -> Option<Self> {
+        Self::in_real_time(way, &[None])
+    }
+
+    fn in_real_time(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
+        (way == Way::RealTime && real_time::leaves_time())
             .then(|| Self::in_way(way, threads))
-            .flatten();
-        real_time.or_else(|| Self::in_way(Way::Nice, threads))
+            .flatten()
     }
 
     /// The way for later rounds, where turns at this priority waited for a CPU for `much` of their time, or did not.
@@ -159,5 +169,21 @@ mod tests {
             drop(child.stdin.take());
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn set_ups_are_raised_where_a_nice_value_is_too_little_and_what_they_start_is_not() {
+        assert!(Raised::for_set_ups(Way::Nice).is_none());
+        let Some(raised) = Raised::for_set_ups(Way::RealTime) else {
+            return eprintln!("skipped: no thread may run before all others here");
+        };
+        let mut child = waiting();
+        let pid = Some(Pid::from_child(&child));
+        let usual = [None, pid].map(real_time::is_usual);
+        drop(raised);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(usual, [Some(false), Some(true)]);
+        assert_eq!(real_time::is_usual(None), Some(true));
     }
 }
