@@ -25,7 +25,8 @@ fn start(layers: &[&str]) -> (Child, Home) {
         "--json",
     ];
     // In one session: its probes are ended at each end of one. Two blocks are made before anything happens to it, and there
-    // are more left than are looked for: a block of two layers is half a second of a CPU. The budget is for a machine that is busy with other tests.
+    // are more left than are looked for: a block of two layers is half a second of a CPU. The budget is for a machine that is
+    // busy with other tests.
     let rest = [
         "--budget",
         "1m",

@@ -57,16 +57,21 @@ fn cached_after_direct_read(up: &mut Up) -> bool {
         .unwrap();
     let mut buffer = vec![0u8; (1 << 20) + 4096];
     let start = buffer.as_ptr().align_offset(4096);
+    // By how much it grows with each read: another test may empty the caches between two of them.
+    let (mut share, mut grown) = (before, 0.0);
     for part in 0..3u64 {
         let got = file
             .read_at(&mut buffer[start..start + (1 << 20)], part << 20)
             .unwrap();
         assert_eq!(got, 1 << 20);
+        let after = resident::share(&backing).unwrap();
+        println!("share of the backing file in the cache: {share} before, {after} after");
+        grown += (after - share).max(0.0);
+        share = after;
     }
-    let after = resident::share(&backing).unwrap();
-    println!("share of the backing file in the cache: {before} before, {after} after");
-    let bytes = (after - before) * backing.metadata().unwrap().len() as f64;
-    bytes > f64::from(2 << 20)
+    // One read of the three may have lost it.
+    let bytes = grown * backing.metadata().unwrap().len() as f64;
+    bytes > f64::from(3 << 19)
 }
 
 /// fsync does nothing on a volatile overlay: the facts say so.
