@@ -8,6 +8,7 @@ use rustix::process::{Pid, getpriority_process, setpriority_process};
 const RAISED: i32 = -10;
 /// Nice value of a process that nobody has set.
 const USUAL: i32 = 0;
+
 /// How threads are raised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Way {

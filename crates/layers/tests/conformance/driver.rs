@@ -72,7 +72,7 @@ const VMS: &[&str] = &[
 ];
 
 /// With `LAYERMARK_GUESTS=all` (`make soak`) these too: then every kind of disk, format, file system, share, root, network
-/// card and backend is there once. `durability_guests.rs` boots the shares always.
+/// card and backend is there once. `durability_guests.rs` boots these shares always.
 const MORE_VMS: &[&str] = &[
     "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg,root=host,agent=serial",
     "vm:disk=nvme,fs=xfs,cache=unsafe,memory=256M,nic=vmxnet3,backend=socket",
