@@ -239,15 +239,16 @@ fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
 
 pub(crate) fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for (at, settings) in plan.work.iter().enumerate() {
         let workload = catalog.workload(&settings.workload)?;
         let mut own = workloads::points(workload, settings, plan.scale)?;
         // Several works may add the same point of another workload.
-        let known: BTreeSet<String> = points.iter().map(Point::key).collect();
         own.retain(|p| p.workload == settings.workload || !known.contains(&p.key()));
         for point in &mut own {
             point.work = Some(at);
         }
+        known.extend(own.iter().map(Point::key));
         points.extend(own);
         if points.len() > MOST_POINTS {
             return Err(LabError::Plan(PlanError::Range {
