@@ -200,7 +200,12 @@ impl Ladder {
 
     /// The percentile of all operations of the drawn trials, which are given by index.
     fn percentile(&self, drawn: &[f64]) -> u64 {
-        let sum = |of: &[u64]| drawn.iter().map(|at| of[*at as usize]).sum::<u64>();
+        // How often each was drawn: sums then go through the counts in order.
+        let mut times = vec![0; self.operations.len()];
+        for at in drawn {
+            times[*at as usize] += 1;
+        }
+        let sum = |of: &[u64]| times.iter().zip(of).map(|(k, n)| k * n).sum::<u64>();
         let rank = rank(self.p, sum(&self.operations));
         let at = self.steps.partition_point(|(_, up_to)| sum(up_to) < rank);
         // Rounding of `p * n` can yield one operation more than the last step has.
