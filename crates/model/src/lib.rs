@@ -84,8 +84,8 @@ pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{
     CpuUse, Debt, DeviceBackground, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
-    Restarted, RestedTurn, SelfTest, ThreadRates, Throttled, Trial, Turn, Untraced, Verified,
-    Waiting,
+    Priority, Restarted, RestedTurn, SelfTest, ThreadRates, Throttled, Trial, Turn, Untraced,
+    Verified, Waiting,
 };
 pub use warmth::Warmth;
 

@@ -166,6 +166,23 @@ pub struct Waiting {
     /// over all threads and the whole block. Absent if there are none, or the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helpers_ns: Option<u64>,
+    /// The priority of the thread that worked, in each layer of the block, if it was higher than the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+crate::words! {
+    /// How the priority of a thread is higher than the usual one (`sched(7)`).
+    #[derive(Default, schemars::JsonSchema)]
+    pub enum Priority {
+        /// By a nice value. It counts only within a scheduler's group, and what the user runs in another terminal is in
+        /// another one (the autogroup feature).
+        #[default]
+        Nice = "nice",
+        /// Before all threads that have a nice value (`SCHED_FIFO`). Where one of these sleeps, the kernel wakes its own
+        /// threads, such as those of a loop device, on another CPU, so this is for where the other one is too little.
+        RealTime = "real-time",
+    }
 }
 
 /// The restart of a layer. The kernel gives every mount a new number.

@@ -419,6 +419,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         kernel_waited_us: waited.and_then(|w| w.kernel_us),
         waiting_left_out: waited.is_some_and(|w| w.left_out),
         helpers_waited_us: waited.and_then(|w| w.helpers_us),
+        priority: trial.and_then(|t| t.waiting?.priority),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

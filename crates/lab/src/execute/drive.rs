@@ -17,9 +17,9 @@ use crate::{
         layer_failure::LayerFailure,
         machine::Machine,
         output::Output,
-        priority::Raised,
         progress::Progress,
         session::RunningLayer,
+        waited::OwnWork,
     },
     machine::now_ms,
 };
@@ -65,7 +65,7 @@ impl<'a> Lab<'a> {
             other => other,
         };
         // Everything is unwound before the end is reported.
-        let raised = Raised::for_set_ups(self.machine.way);
+        let raised = self.machine.raise_for_set_up();
         self.machine.tear_down();
         self.machine.remove_work();
         drop(raised);
@@ -136,8 +136,9 @@ impl<'a> Lab<'a> {
             if let Some(ended) = ended {
                 self.sustain(ended);
             }
-            let _raised = Raised::for_set_ups(self.machine.way);
+            let raised = self.machine.raise_for_set_up();
             self.machine.tear_down();
+            drop(raised);
             if let Some(ended) = ended {
                 return Ok(ended);
             }
@@ -214,7 +215,13 @@ impl<'a> Lab<'a> {
         let stop = self.fixed.stop;
         let base = self.machine.base(&self.fixed, self.progress.session, index);
         let started = stop.now();
-        match self.open(index, &base) {
+        let (raised, work) = (self.machine.raise_for_set_up(), OwnWork::begin());
+        let opened = self.open(index, &base);
+        if raised.is_none() {
+            self.machine.set_ups = self.machine.set_ups.and(work.end());
+        }
+        drop(raised);
+        match opened {
             Ok(up) => {
                 let layer = &mut self.progress.run.layers[index];
                 layer.facts.renew(in_facts(up.facts.clone()));

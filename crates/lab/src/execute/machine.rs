@@ -16,8 +16,9 @@ use crate::{
         cpu::{Meter, Recent},
         fixed::Fixed,
         layer_failure::LayerFailure,
-        priority::Way,
+        priority::{Raised, way_after},
         session::RunningLayer,
+        waited::Waited,
         watch::Watch,
     },
 };
@@ -29,8 +30,10 @@ pub(crate) struct Machine {
     pub recent: Recent,
     /// Whether other programs used more of the CPUs in the last of them than they may without disturbing it.
     pub beside_others: bool,
-    /// How threads are raised, as far as is known.
-    pub way: Way,
+    /// What turns have waited for a CPU with a nice value.
+    pub turns: Waited,
+    /// What setting layers up has waited at the usual priority.
+    pub set_ups: Waited,
     pub watch: Watch,
     /// The layers that are up, indexed as in the run.
     pub layers: Vec<Option<RunningLayer>>,
@@ -47,7 +50,8 @@ impl Machine {
             meter: Meter::new(),
             recent: Recent::default(),
             beside_others: false,
-            way: Way::default(),
+            turns: Waited::default(),
+            set_ups: Waited::default(),
             watch: Watch::new(silence),
             layers: iter::repeat_with(|| None).take(layers).collect(),
             remote: BTreeSet::new(),
@@ -75,6 +79,12 @@ impl Machine {
             up.info().on_this_host && up.has_only_this_kernel() && !up.has_cpu_quota()
         };
         self.beside_others && up.is_none_or(may)
+    }
+
+    /// Raises the calling thread while it sets layers up or takes them down, if those or turns needed that so far.
+    pub(crate) fn raise_for_set_up(&self) -> Option<Raised> {
+        Raised::for_set_ups(way_after(self.turns))
+            .or_else(|| Raised::for_set_ups(way_after(self.set_ups)))
     }
 
     /// Whether a layer is up and its probe runs under another kernel.

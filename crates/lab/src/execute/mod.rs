@@ -36,4 +36,5 @@ pub(crate) mod talk;
 pub(crate) mod trial;
 pub(crate) mod trial_request;
 pub(crate) mod turn;
+pub(crate) mod waited;
 pub(crate) mod watch;

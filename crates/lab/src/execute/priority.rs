@@ -1,40 +1,44 @@
 //! The priority of threads that take turns.
 
+use std::time::Duration;
+
+use layermark_model::Priority;
 use layermark_sys::{io_priority, real_time};
 use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+use crate::execute::waited::Waited;
 
 /// Nice value of a raised thread: beside a usual program of its session that wants the same CPU, it gets nine tenths of it
 /// (weights 9548 and 1024, `sched_prio_to_weight` of the kernel).
 const RAISED: i32 = -10;
+/// A priority is too little for those that wait for a CPU for one in so many parts of their time...
+const MUCH: u64 = 3;
+/// ... if that was at least so long: another program that comes once may run for 4 ms.
+const ENOUGH: Duration = Duration::from_millis(100);
 /// Nice value of a process that nobody has set.
 const USUAL: i32 = 0;
 
-/// How threads are raised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By a nice value. It counts only within a scheduler's group, and what the user runs in another terminal is in another
-    /// one (`sched(7)`, the autogroup feature).
-    #[default]
-    Nice,
-    /// Before all threads that have a nice value. Where one of these sleeps, the kernel wakes its own threads, such as those
-    /// of a loop device, on another CPU, so this is for where the other way is too little.
-    RealTime,
+fn raise(way: Priority, thread: Option<Pid>) -> bool {
+    match way {
+        Priority::RealTime => real_time::raise(thread),
+        Priority::Nice => setpriority_process(thread, RAISED).is_ok(),
+    }
 }
 
-impl Way {
-    fn raise(self, thread: Option<Pid>) -> bool {
-        match self {
-            Self::RealTime => real_time::raise(thread),
-            Self::Nice => setpriority_process(thread, RAISED).is_ok(),
-        }
+/// Everybody may. The thread may have ended.
+fn lower(way: Priority, thread: Option<Pid>) {
+    match way {
+        Priority::RealTime => real_time::lower(thread),
+        Priority::Nice => drop(setpriority_process(thread, USUAL)),
     }
+}
 
-    /// Everybody may. The thread may have ended.
-    fn lower(self, thread: Option<Pid>) {
-        match self {
-            Self::RealTime => real_time::lower(thread),
-            Self::Nice => drop(setpriority_process(thread, USUAL)),
-        }
+/// How threads are raised after they `waited` so long without [`Priority::RealTime`].
+pub(crate) fn way_after(waited: Waited) -> Priority {
+    if waited.is_over(MUCH) && waited.elapsed() >= ENOUGH {
+        Priority::RealTime
+    } else {
+        Priority::Nice
     }
 }
 
@@ -46,7 +50,8 @@ impl Way {
 /// Their I/O keeps the usual priority: some I/O schedulers (BFQ) take it from the thread's, and what a kernel thread does
 /// for a loop device would wait where native does not.
 pub(crate) struct Raised {
-    way: Way,
+    /// How.
+    pub way: Priority,
     threads: Vec<Thread>,
 }
 
@@ -59,35 +64,29 @@ struct Thread {
 impl Raised {
     /// Raises all of them in one way, this one if it is possible, or none: one that waits longer than the others would look
     /// slower. None is raised without the right to, or where the user has set another priority. `None` is the calling thread.
-    pub(crate) fn with(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
+    pub(crate) fn with(way: Priority, threads: &[Option<Pid>]) -> Option<Self> {
         let is_usual = |pid: &Option<Pid>| {
             getpriority_process(*pid) == Ok(USUAL) && real_time::is_usual(*pid) == Some(true)
         };
         if !threads.iter().all(is_usual) {
             return None;
         }
-        Self::in_real_time(way, threads).or_else(|| Self::in_way(Way::Nice, threads))
+        Self::in_real_time(way, threads).or_else(|| Self::in_way(Priority::Nice, threads))
     }
 
-    /// Raises the calling thread while it sets layers up or takes them down, if that is the way. It sleeps for the disk
-    /// thousands of times meanwhile, and each time waits for as long as a program of another session may run on. No time that
-    /// is measured has this, but the budget has. With a nice value, what it starts would have that too.
-    pub(crate) fn for_set_ups(way: Way) -> Option<Self> {
+    /// Raises the calling thread while it sets layers up or takes them down, if that is the way. It sleeps for the disk thousands of times meanwhile, and each time waits for as long as another program may run
+    /// on. No time that is measured has this, but the budget has. With a nice value, what it starts would have that too.
+    pub(crate) fn for_set_ups(way: Priority) -> Option<Self> {
         Self::in_real_time(way, &[None])
     }
 
-    fn in_real_time(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
-        (way == Way::RealTime && real_time::leaves_time())
+    fn in_real_time(way: Priority, threads: &[Option<Pid>]) -> Option<Self> {
+        (way == Priority::RealTime && real_time::leaves_time())
             .then(|| Self::in_way(way, threads))
             .flatten()
     }
 
-    /// The way for later rounds, where turns at this priority waited for a CPU for `much` of their time, or did not.
-    pub(crate) fn way_after(&self, much: bool) -> Way {
-        if much { Way::RealTime } else { self.way }
-    }
-
-    fn in_way(way: Way, threads: &[Option<Pid>]) -> Option<Self> {
+    fn in_way(way: Priority, threads: &[Option<Pid>]) -> Option<Self> {
         let mut all = Self {
             way,
             threads: Vec::new(),
@@ -98,7 +97,7 @@ impl Raised {
                 pid: *pid,
                 holds_io,
             });
-            if !way.raise(*pid) {
+            if !raise(way, *pid) {
                 // Those before it are lowered again.
                 return None;
             }
@@ -110,7 +109,7 @@ impl Raised {
 impl Drop for Raised {
     fn drop(&mut self) {
         for thread in &self.threads {
-            self.way.lower(thread.pid);
+            lower(self.way, thread.pid);
             if thread.holds_io {
                 io_priority::follow_nice(thread.pid);
             }
@@ -122,10 +121,29 @@ impl Drop for Raised {
 mod tests {
     use std::process::{Child, Command, Stdio};
 
+    use layermark_model::Turn;
+
     use super::*;
 
     fn waiting() -> Child {
         Command::new("cat").stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_nice_value_is_too_little_where_a_third_of_a_long_time_was_waited_for() {
+        let after = |elapsed_ms: u64, waited_ms: u64| {
+            let turn = Turn {
+                elapsed_ns: elapsed_ms * 1_000_000,
+                waited_ns: Some(waited_ms * 1_000_000),
+                ..Turn::default()
+            };
+            way_after(Waited::of([turn].into_iter()))
+        };
+        assert_eq!(after(300, 101), Priority::RealTime);
+        assert_eq!(after(300, 99), Priority::Nice);
+        // The first chmod of packaged files, beside loops of the same session.
+        assert_eq!(after(10, 4), Priority::Nice);
+        assert_eq!(way_after(Waited::default()), Priority::Nice);
     }
 
     #[test]
@@ -138,8 +156,8 @@ mod tests {
             return eprintln!("skipped: the tests have not the usual priority");
         }
         for (way, expected) in [
-            (Way::RealTime, (Ok(USUAL), Some(false))),
-            (Way::Nice, (Ok(RAISED), Some(true))),
+            (Priority::RealTime, (Ok(USUAL), Some(false))),
+            (Priority::Nice, (Ok(RAISED), Some(true))),
         ] {
             let raised = Raised::in_way(way, &pids);
             if raised.is_none() {
@@ -153,18 +171,12 @@ mod tests {
                     before
                 }
             );
-            if let Some(raised) = &raised {
-                assert_eq!(
-                    [false, true].map(|much| raised.way_after(much)),
-                    [way, Way::RealTime]
-                );
-            }
             drop(raised);
             assert_eq!(state(), before);
         }
         // The user has set the second one's.
         setpriority_process(pids[1], 19).unwrap();
-        assert!(Raised::with(Way::RealTime, &pids).is_none());
+        assert!(Raised::with(Priority::RealTime, &pids).is_none());
         assert_eq!(state(), [before[0], (Ok(19), Some(true))]);
         for child in &mut children {
             drop(child.stdin.take());
@@ -174,8 +186,8 @@ mod tests {
 
     #[test]
     fn set_ups_are_raised_where_a_nice_value_is_too_little_and_what_they_start_is_not() {
-        assert!(Raised::for_set_ups(Way::Nice).is_none());
-        let Some(raised) = Raised::for_set_ups(Way::RealTime) else {
+        assert!(Raised::for_set_ups(Priority::Nice).is_none());
+        let Some(raised) = Raised::for_set_ups(Priority::RealTime) else {
             return eprintln!("skipped: no thread may run before all others here");
         };
         let mut child = waiting();

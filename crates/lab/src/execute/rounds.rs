@@ -6,8 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{BASELINE, RestedTurn, Turn};
-use rustix::process::Pid;
+use layermark_model::{BASELINE, RestedTurn};
 
 use crate::{
     decide::share::{FULL_NS, LEAST_ROUNDS},
@@ -18,11 +17,11 @@ use crate::{
         fixed::Fixed,
         machine::Machine,
         pin::OneCpu,
-        priority::Raised,
         progress::Progress,
         rested::RestedRounds,
         session::RunningLayer,
         turn::Length,
+        waited::Waited,
     },
 };
 
@@ -33,8 +32,6 @@ const MOST_SHARES: u64 = 3;
 
 /// Turns move to another CPU where they wait for one in so many parts of their time.
 const MOVES: u64 = 10;
-/// A priority is too little where they still do for one in so many.
-const MUCH: u64 = 3;
 
 /// Step of a trial, in words.
 const TURN: &str = "it had its turn";
@@ -45,6 +42,8 @@ pub(crate) struct RoundsMade {
     pub next: u32,
     /// Whether all rounds were done: the user may have asked to stop.
     pub whole: bool,
+    /// What turns waited for a CPU.
+    pub waited: Waited,
     /// In a rested round: flushes after the turn of each layer.
     pub rested: Option<BTreeMap<usize, u64>>,
 }
@@ -60,12 +59,6 @@ pub(crate) fn rounds(
 ) -> RoundsMade {
     let layers: Vec<usize> = block.requests.iter().map(|r| r.layer).collect();
     let length = block.options.length;
-    // Before they are kept on one CPU: it asks how many there are.
-    let raised = block
-        .options
-        .raised
-        .then(|| raised(machine, &layers))
-        .flatten();
     let mut one_cpu = block.options.one_cpu.then(|| {
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
         let mut one_cpu = OneCpu::with(up.filter_map(|up| up.probe.pid()));
@@ -115,56 +108,16 @@ pub(crate) fn rounds(
         }
         let whole = are_done(trials, (made + 1, length), shares, begun.elapsed());
         if whole || fixed.stop.asked() {
-            if let Some(raised) = &raised {
-                machine.way = raised.way_after(waited.is_over(MUCH));
-            }
             let rests = whole && may_rest(fixed, block, trials, windows);
             let rested =
                 rests.then(|| rested_round(fixed, machine, trials, (round, length), windows));
             return RoundsMade {
                 next: round + u32::from(rests),
                 whole,
+                waited,
                 rested: rested.flatten(),
             };
         }
-    }
-}
-
-/// The threads that take turns, this one among them, with a higher priority.
-fn raised(machine: &Machine, layers: &[usize]) -> Option<Raised> {
-    let up = layers.iter().filter_map(|layer| machine.up(*layer));
-    let pids = up.filter_map(|up| up.probe.pid());
-    let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
-    let all: Vec<Option<Pid>> = [None].into_iter().chain(probes).collect();
-    Raised::with(machine.way, &all)
-}
-
-/// How long turns took, and the threads that work in them waited for a CPU meanwhile.
-#[derive(Clone, Copy, Default)]
-struct Waited {
-    waited_ns: u64,
-    elapsed_ns: u64,
-}
-
-impl Waited {
-    fn of(turns: impl Iterator<Item = Turn>) -> Self {
-        let each = turns.map(|turn| Self {
-            waited_ns: turn.waited_ns.unwrap_or(0),
-            elapsed_ns: turn.elapsed_ns,
-        });
-        each.fold(Self::default(), Self::and)
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            waited_ns: self.waited_ns + other.waited_ns,
-            elapsed_ns: self.elapsed_ns + other.elapsed_ns,
-        }
-    }
-
-    /// Whether more than one in this many nanoseconds was waited for.
-    fn is_over(self, parts: u64) -> bool {
-        self.waited_ns > self.elapsed_ns / parts
     }
 }
 
@@ -282,25 +235,4 @@ fn rested_key(layers: &[usize], point: usize) -> Option<(usize, usize)> {
     // Not the first one: the order is drawn for each block.
     let beside = layers.iter().filter(|l| **l != BASELINE).min()?;
     layers.contains(&BASELINE).then_some((point, *beside))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_turns_waited_for_is_a_part_of_what_they_took() {
-        let turn = |elapsed_ns, waited_ns| Turn {
-            elapsed_ns,
-            waited_ns,
-            ..Turn::default()
-        };
-        let round =
-            |waited_ns| Waited::of([turn(1000, Some(waited_ns)), turn(1000, None)].into_iter());
-        assert!(!round(200).is_over(MOVES) && round(201).is_over(MOVES));
-        // Of all rounds together.
-        let both = |waited_ns| round(0).and(round(waited_ns));
-        assert!(!both(1332).is_over(MUCH) && both(1334).is_over(MUCH));
-        assert!(!Waited::of([].into_iter()).is_over(MOVES));
-    }
 }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use layermark_layers::{drop_kernel_caches, spread};
-use layermark_model::{Turn, TurnCost};
+use layermark_model::{Priority, Turn, TurnCost};
+use rustix::process::Pid;
 
 use crate::{
     LabError,
@@ -20,6 +21,7 @@ use crate::{
         fixed::Fixed,
         machine::Machine,
         outcome::{BlockOutcome, TrialOutcome},
+        priority::{Raised, way_after},
         rounds::rounds,
         session::RunningLayer,
         trial::{Attempt, ask_to_end, ask_to_prepare, settle},
@@ -47,10 +49,19 @@ pub(crate) fn run_block(
     meanwhile: &mut dyn FnMut() -> Result<(), LabError>,
 ) -> Result<BlockOutcome, LabError> {
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();
+    let raised = raised(machine, block);
     prepare(fixed, machine, block, &mut trials, meanwhile)?;
     let kernel = machine.meter.kernel();
     let mut windows = control_windows(machine, block);
     let made = rounds(fixed, machine, block, &mut trials, &mut windows);
+    if let Some(raised) = &raised {
+        if raised.way == Priority::Nice {
+            machine.turns = machine.turns.and(made.waited);
+        }
+        for this in &mut trials {
+            this.attempt.priority = Some(raised.way);
+        }
+    }
     if !made.whole && trials.iter().all(ActiveTrial::is_well) {
         // Too few rounds for a decision: no outcome, so that `--resume` runs all of them again.
         return Ok(BlockOutcome {
@@ -92,6 +103,20 @@ pub(crate) fn run_block(
         rested: made.rested,
         trials: trials.into_iter().map(|this| this.attempt.made).collect(),
     })
+}
+
+/// The threads that work in a block, this one among them, with a higher priority, if the block has that.
+fn raised(machine: &Machine, block: &Block<'_>) -> Option<Raised> {
+    let layers = block.requests.iter().map(|request| request.layer);
+    let up = layers.filter_map(|layer| machine.up(layer));
+    let pids = up.filter_map(|up| up.probe.pid());
+    let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
+    let all: Vec<Option<Pid>> = [None].into_iter().chain(probes).collect();
+    block
+        .options
+        .raised
+        .then(|| Raised::with(way_after(machine.turns), &all))
+        .flatten()
 }
 
 /// What all turns used, the kernel's threads since `kernel` included, by which each trial tells whether others disturbed it.

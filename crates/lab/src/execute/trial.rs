@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Point, RestedTurn, Throttled, Turn,
+    CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Point, Priority, RestedTurn, Throttled,
+    Turn,
     flags::LAYER_LOST,
     protocol::{FromProbe, ToProbe, TurnRequest},
 };
@@ -52,6 +53,8 @@ pub(crate) struct Attempt {
     pub used: Used,
     /// CPU use in all turns of the block.
     pub beside: Used,
+    /// The priority of its threads, if it is raised.
+    pub priority: Option<Priority>,
     /// The same with earlier blocks, if this one is too short to tell.
     pub recent: Used,
     /// CPU time of the probe while its clock ran, nanoseconds.
@@ -95,6 +98,7 @@ impl Attempt {
             cooled: DroppedCaches::default(),
             used: Used::default(),
             beside: Used::default(),
+            priority: None,
             recent: Used::default(),
             cpu_ns: 0,
             helpers_waited_ns: None,

@@ -1,5 +1,7 @@
 //! The columns of results, trials and launches. New columns go to the end.
 
+use layermark_model::Priority;
+
 use super::{ColumnFormat, Field};
 use crate::{
     Average, ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries,
@@ -193,6 +195,7 @@ pub const TRIALS: &[Column<TrialCell>] = columns! { t:
     "kernel_waited_us" Fine => t.kernel_waited_us,
     "waiting_left_out" Plain => t.waiting_left_out.to_string(),
     "helpers_waited_us" Fine => t.helpers_waited_us,
+    "priority" Plain => text(t.priority.map(Priority::id)),
 };
 
 /// Columns of a launch. The first are those of the 2014 study of application streaming, whose lines

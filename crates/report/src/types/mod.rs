@@ -1,7 +1,7 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{
-    Defect, Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
+    Defect, Facts, LayerStatus, Machine, Plan, Priority, RunStatus, SelfTest, StoreOption,
     witness::{ProgramCut, SequenceCut, WitnessTrial},
 };
 use schemars::JsonSchema;
@@ -393,6 +393,9 @@ pub struct TrialRow {
     /// The same of the threads of the processes that serve the layer, over all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helpers_waited_us: Option<f64>,
+    /// The priority of that one thread, if it was higher than the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// Share of all CPUs used by other programs (0..=1).
     pub foreign_cpu: f64,
     /// Remarks.

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use layermark_model::{
-    Cell, Device, Ledger, Pass, Run, Trial, TrialRecord, Turn, Waiting, flags::CONTAMINATED,
+    Cell, Device, Ledger, Pass, Priority, Run, Trial, TrialRecord, Turn, Waiting,
+    flags::CONTAMINATED,
 };
 use layermark_report::{
     Report, ResultRow, Verdict,
@@ -92,6 +93,7 @@ fn trial(costs: Costs, apart: bool, block: u32, noise: &mut Noise, quiet: bool) 
             apart,
             disturbed: !quiet,
             helpers_ns: (costs.helpers > 0.0).then_some((costs.helpers * ops as f64) as u64),
+            priority: (apart && !quiet).then_some(Priority::RealTime),
         }),
         resident: Some(1.0),
         turns,
@@ -243,6 +245,9 @@ fn spreadsheets_have_the_waiting_and_both_ratios() {
     let trials = csv(&busy, "x.trials.csv");
     let kernels: Vec<_> = trials.iter().filter(|t| t["layer"] == KERNEL).collect();
     assert!(kernels.iter().all(|t| t["waiting_left_out"] == "true"));
+    let others = trials.iter().filter(|t| t["layer"] == SERVED);
+    assert!(kernels.iter().all(|t| t["priority"] == "real-time"));
+    assert!(others.map(|t| &t["priority"]).all(String::is_empty));
     let waited: f64 = kernels.iter().map(|t| number(t["waited_us"].clone())).sum();
     assert!(
         (100.0..200.0).contains(&(waited / kernels.len() as f64)),

@@ -131,6 +131,7 @@ impl Attempt {
             apart: up.has_only_this_kernel() && !self.may_be_throttled(up),
             disturbed: self.made.usage.contaminated,
             helpers_ns: self.helpers_waited_ns.map(|ns| self.of_turns(ns)),
+            priority: self.priority,
         });
         trial.rested = self.rested;
     }
