@@ -8,6 +8,10 @@ use crate::{
     flags::{CUT_OFF, MADE_AGAIN},
 };
 
+/// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: after each wait the
+/// work begins with cold caches, and what was waited is not known to the last microsecond.
+const LEAST_PART: u64 = 8;
+
 /// A layer at a point, as indexes into the run.
 pub type Site = (usize, usize);
 
@@ -40,7 +44,7 @@ impl Cost {
         // At a fixed pace a turn's length says nothing about the layer.
         let turns = |ns: &dyn Fn(&Turn) -> Option<u64>| {
             let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
-            let turns = turns.filter_map(|t| TurnTime::of(t.round, ns(t)?, t.ops));
+            let turns = turns.filter_map(|t| TurnTime::of(t, ns(t)?));
             let mut turns: Vec<TurnTime> = turns.collect();
             turns.sort_by_key(|t| t.round);
             turns
@@ -155,12 +159,18 @@ struct Times {
 struct TurnTime {
     round: u32,
     total: [f64; 2],
+    /// Whether it worked for at least [`LEAST_PART`] of its time.
+    worked: bool,
 }
 
 impl TurnTime {
-    fn of(round: u32, ns: u64, ops: u64) -> Option<Self> {
-        let total = [ns as f64, ops as f64];
-        is_usable(total[0] / total[1]).then_some(Self { round, total })
+    fn of(turn: &Turn, ns: u64) -> Option<Self> {
+        let total = [ns as f64, turn.ops as f64];
+        is_usable(total[0] / total[1]).then_some(Self {
+            round: turn.round,
+            total,
+            worked: ns >= turn.elapsed_ns / LEAST_PART,
+        })
     }
 
     fn cost(&self) -> f64 {
@@ -188,10 +198,15 @@ impl Times {
         both
     }
 
-    /// This cost and the other's, for each round in which both have a turn. Without such rounds (a
-    /// launch, a copy-up, an older run), one pair of the whole trials.
+    /// This cost and the other's, for each round in which both have a turn. Without those in which one hardly worked,
+    /// where at least half are left. Without such rounds (a launch, a copy-up, an older run), one pair of the whole trials.
     fn beside(&self, other: &Self) -> Vec<[f64; 2]> {
-        let both = self.rounds(other).into_iter();
+        let mut both = self.rounds(other);
+        let worked = |(t, there): &(&TurnTime, &TurnTime)| t.worked && there.worked;
+        if both.iter().filter(|round| worked(round)).count() * 2 >= both.len() {
+            both.retain(worked);
+        }
+        let both = both.into_iter();
         let mut costs: Vec<[f64; 2]> = both.map(|(t, there)| [t.cost(), there.cost()]).collect();
         if costs.is_empty() {
             costs.push([self.ns_per_op, other.ns_per_op]);
@@ -706,6 +721,33 @@ mod tests {
             (found[0].ratios()[0] - 0.5).abs() < 1e-12,
             "two points, one block"
         );
+    }
+
+    /// Where the kernel's threads waited for 3 ms an operation, the rest was two to four times what it is elsewhere.
+    #[test]
+    fn turns_that_hardly_worked_are_left_out_while_half_are_left() {
+        let compared = |layer: &[(u32, u64, u64)], native: &[(u32, u64, u64)]| {
+            let mut ledger = Ledger::default();
+            for (at, turns) in [native, layer].into_iter().enumerate() {
+                ledger.add(&TrialRecord {
+                    trial: Some(waits(true, turns)),
+                    ..record((0, 0), (at, 0), Some(1))
+                });
+            }
+            ledger.pairs((1, 0), (0, 0), |_, rounds, _| rounds.to_vec())
+        };
+        let native = [(0, 100, 0), (1, 100, 0), (2, 3000, 2700), (3, 100, 0)];
+        let quick = [(0, 110, 0), (1, 110, 0), (2, 110, 0), (3, 3000, 2600)];
+        // The third: a tenth of native's turn is left. The fourth has two fifteenths, which is enough.
+        let rounds = [[110.0, 100.0], [110.0, 100.0], [400.0, 100.0]];
+        assert_eq!(compared(&quick, &native), [rounds]);
+        let slow = [
+            (0, 110, 0),
+            (1, 3000, 2700),
+            (2, 3000, 2700),
+            (3, 3000, 2700),
+        ];
+        assert_eq!(compared(&slow, &native)[0].len(), 4, "most hardly worked");
     }
 
     /// A trial whose turns take and wait this many nanoseconds.
