@@ -11,6 +11,11 @@ use crate::{
 /// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: after each wait the
 /// work begins with cold caches, and what was waited is not known to the last microsecond.
 const LEAST_PART: u64 = 8;
+/// The fewest rounds of a block that stand for it without those that have such a turn.
+const FEWEST_ROUNDS: usize = 3;
+/// Two layers had such turns about equally often if the blocks in which one had more than the other differ in number by at
+/// most so many standard deviations of chance.
+const CHANCE: f64 = 2.0;
 
 /// A layer at a point, as indexes into the run.
 pub type Site = (usize, usize);
@@ -198,12 +203,13 @@ impl Times {
         both
     }
 
-    /// This cost and the other's, for each round in which both have a turn. Without those in which one hardly worked,
-    /// where at least half are left. Without such rounds (a launch, a copy-up, an older run), one pair of the whole trials.
-    fn beside(&self, other: &Self) -> Vec<[f64; 2]> {
+    /// This cost and the other's, for each round in which both have a turn; of enough rounds without those in which one
+    /// hardly worked, if only the others are asked for. Without such rounds (a launch, a copy-up, an older run), one pair of
+    /// the whole trials.
+    fn beside(&self, other: &Self, only_worked: bool) -> Vec<[f64; 2]> {
         let mut both = self.rounds(other);
         let worked = |(t, there): &(&TurnTime, &TurnTime)| t.worked && there.worked;
-        if both.iter().filter(|round| worked(round)).count() * 2 >= both.len() {
+        if only_worked && both.iter().filter(|round| worked(round)).count() >= FEWEST_ROUNDS {
             both.retain(worked);
         }
         let both = both.into_iter();
@@ -275,6 +281,23 @@ struct Compared<'a> {
     control: Option<&'a Times>,
 }
 
+/// Whether it is by chance that the one or the other had more turns in a block that hardly worked. Otherwise what was waited
+/// for is a property of the layer, and so may be what its turns cost meanwhile.
+fn worked_alike(compared: &[Compared<'_>]) -> bool {
+    let mut more = [0.0, 0.0];
+    for c in compared {
+        let mut idle = [0, 0];
+        for (t, there) in c.here.rounds(c.there) {
+            idle[0] += u32::from(!t.worked);
+            idle[1] += u32::from(!there.worked);
+        }
+        more[0] += f64::from(u8::from(idle[0] > idle[1]));
+        more[1] += f64::from(u8::from(idle[1] > idle[0]));
+    }
+    let [a, b]: [f64; 2] = more;
+    (a - b).abs() <= CHANCE * (a + b).sqrt()
+}
+
 impl Ledger {
     /// The control's turns count with the baseline's, or no longer.
     pub fn set_control(&mut self, control: Option<usize>) {
@@ -337,15 +360,17 @@ impl Ledger {
         there: Site,
         make: impl Fn((u32, u32), &[[f64; 2]], &[[f64; 2]]) -> T,
     ) -> Vec<T> {
-        let pair = |c: Compared<'_>| {
-            let control = c.control.map(|control| c.here.beside(control));
+        let compared: Vec<Compared<'_>> = self.compared(time, here, there).collect();
+        let only_worked = worked_alike(&compared);
+        let pair = |c: &Compared<'_>| {
+            let control = c.control.map(|control| c.here.beside(control, only_worked));
             make(
                 (c.session, c.block),
-                &c.here.beside(c.there),
+                &c.here.beside(c.there, only_worked),
                 &control.unwrap_or_default(),
             )
         };
-        self.compared(time, here, there).map(pair).collect()
+        compared.iter().map(pair).collect()
     }
 
     /// For the same blocks, the session, and nanoseconds and operations of both sites: for each round in
@@ -493,7 +518,7 @@ mod tests {
 
     fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
         let (here, there) = (Cost::of(here).unwrap(), Cost::of(there).unwrap());
-        let rounds = here.raw.beside(&there.raw).into_iter();
+        let rounds = here.raw.beside(&there.raw, true).into_iter();
         rounds.map(|[here, there]| here / there).collect()
     }
 
@@ -725,29 +750,31 @@ mod tests {
 
     /// Where the kernel's threads waited for 3 ms an operation, the rest was two to four times what it is elsewhere.
     #[test]
-    fn turns_that_hardly_worked_are_left_out_while_half_are_left() {
-        let compared = |layer: &[(u32, u64, u64)], native: &[(u32, u64, u64)]| {
+    fn rounds_with_turns_that_hardly_worked_are_left_out_where_that_is_chance() {
+        type Turns = &'static [(u32, u64, u64)];
+        // Blocks of the layer's turns and native's.
+        let compared = |blocks: &[[Turns; 2]]| {
             let mut ledger = Ledger::default();
-            for (at, turns) in [native, layer].into_iter().enumerate() {
-                ledger.add(&TrialRecord {
-                    trial: Some(waits(true, turns)),
-                    ..record((0, 0), (at, 0), Some(1))
-                });
+            for (block, layers) in blocks.iter().enumerate() {
+                for (at, turns) in [layers[1], layers[0]].into_iter().enumerate() {
+                    ledger.add(&TrialRecord {
+                        trial: Some(waits(true, turns)),
+                        ..record((0, block as u32), (at, 0), Some(1))
+                    });
+                }
             }
             ledger.pairs((1, 0), (0, 0), |_, rounds, _| rounds.to_vec())
         };
-        let native = [(0, 100, 0), (1, 100, 0), (2, 3000, 2700), (3, 100, 0)];
-        let quick = [(0, 110, 0), (1, 110, 0), (2, 110, 0), (3, 3000, 2600)];
-        // The third: a tenth of native's turn is left. The fourth has two fifteenths, which is enough.
-        let rounds = [[110.0, 100.0], [110.0, 100.0], [400.0, 100.0]];
-        assert_eq!(compared(&quick, &native), [rounds]);
-        let slow = [
-            (0, 110, 0),
-            (1, 3000, 2700),
-            (2, 3000, 2700),
-            (3, 3000, 2700),
-        ];
-        assert_eq!(compared(&slow, &native)[0].len(), 4, "most hardly worked");
+        let good: Turns = &[(0, 100, 0), (1, 100, 0), (2, 100, 0), (3, 100, 0)];
+        // A tenth of the third turn is left. Two fifteenths are enough.
+        let bad: Turns = &[(0, 100, 0), (1, 100, 0), (2, 3000, 2700), (3, 3000, 2600)];
+        let worse: Turns = &[(0, 100, 0), (1, 100, 0), (2, 3000, 2700), (3, 3000, 2700)];
+        let kept = [[100.0, 100.0], [100.0, 100.0], [400.0, 100.0]];
+        assert_eq!(compared(&[[bad, good], [good, bad]])[0], kept);
+        assert_eq!(compared(&[[worse, good]])[0].len(), 4, "too few are left");
+        // Four blocks may all be chance, five are not.
+        assert_eq!(compared(&[[bad, good]; 4])[3], kept);
+        assert!(compared(&[[bad, good]; 5]).iter().all(|d| d.len() == 4));
     }
 
     /// A trial whose turns take and wait this many nanoseconds.
