@@ -8,8 +8,8 @@ use crate::{
     flags::{CUT_OFF, MADE_AGAIN},
 };
 
-/// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: after each wait the
-/// work begins with cold caches, and what was waited is not known to the last microsecond.
+/// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: what is left is two
+/// to four times what the same work takes elsewhere.
 const LEAST_PART: u64 = 8;
 /// The fewest rounds of a block that stand for it without those that have such a turn.
 const FEWEST_ROUNDS: usize = 3;
