@@ -74,8 +74,9 @@ impl Raised {
         Self::in_real_time(way, threads).or_else(|| Self::in_way(Priority::Nice, threads))
     }
 
-    /// Raises the calling thread while it sets layers up or takes them down, if that is the way. It sleeps for the disk thousands of times meanwhile, and each time waits for as long as another program may run
-    /// on. No time that is measured has this, but the budget has. With a nice value, what it starts would have that too.
+    /// Raises the calling thread while it sets layers up or takes them down, if the way is [`Priority::RealTime`]. It sleeps
+    /// for the disk thousands of times meanwhile, and each time waits for as long as another program may run on. No time that
+    /// is measured has this, but the budget has. With a nice value, what it starts would have that too.
     pub(crate) fn for_set_ups(way: Priority) -> Option<Self> {
         Self::in_real_time(way, &[None])
     }

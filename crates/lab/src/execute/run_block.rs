@@ -107,16 +107,15 @@ pub(crate) fn run_block(
 
 /// The threads that work in a block, this one among them, with a higher priority, if the block has that.
 fn raised(machine: &Machine, block: &Block<'_>) -> Option<Raised> {
+    if !block.options.raised {
+        return None;
+    }
     let layers = block.requests.iter().map(|request| request.layer);
     let up = layers.filter_map(|layer| machine.up(layer));
     let pids = up.filter_map(|up| up.probe.pid());
     let probes = pids.filter_map(|pid| Pid::from_raw(pid.cast_signed()).map(Some));
     let all: Vec<Option<Pid>> = [None].into_iter().chain(probes).collect();
-    block
-        .options
-        .raised
-        .then(|| Raised::with(way_after(machine.turns), &all))
-        .flatten()
+    Raised::with(way_after(machine.turns), &all)
 }
 
 /// What all turns used, the kernel's threads since `kernel` included, by which each trial tells whether others disturbed it.
