@@ -24,6 +24,9 @@ pub mod waiting;
 
 use drive::Span;
 
+/// Work that may not rest yet prolongs its turn to at most so many times its length.
+const LONGEST: u64 = 10;
+
 /// A moment, with the devices' counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
@@ -233,6 +236,10 @@ pub trait Repeat: Send {
     }
     /// Runs operations. `beat` gets the number of them so far in this call.
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError>;
+    /// Whether a turn may end here. It is asked where it would, and goes on for at most [`LONGEST`] times its length.
+    fn may_rest(&self) -> bool {
+        true
+    }
     /// Called outside the clock, after each pass that has ended.
     fn passed(&mut self) -> Result<(), ProbeError> {
         Ok(())
@@ -345,8 +352,13 @@ impl<W: Repeat> Repeated<W> {
             ..Turn::default()
         };
         // A new pass is not started for the last tenth of a turn.
-        while turn.elapsed_ns < ask.ns - ask.ns / 10 && !self.through() {
-            let extent = Extent::time(ask.ns - turn.elapsed_ns, true);
+        let enough_ns = ask.ns - ask.ns / 10;
+        let goes_on = |sofar: &Turn, work: &W| {
+            sofar.elapsed_ns < enough_ns || sofar.elapsed_ns < LONGEST * ask.ns && !work.may_rest()
+        };
+        while goes_on(&turn, &self.work) && !self.through() {
+            let left_ns = ask.ns.saturating_sub(turn.elapsed_ns);
+            let extent = Extent::time(left_ns.max(ask.ns / 10).max(1), true);
             let sofar = turn.ops;
             let done = self.stretch(extent, &mut used, &mut |n| beat(sofar + n, 0))?;
             turn.elapsed_ns += done.elapsed_ns;

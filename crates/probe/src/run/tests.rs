@@ -8,6 +8,8 @@ struct Script {
     op_ns: u64,
     at: u64,
     always_leads_in: bool,
+    /// Operations of a pass after which it may rest.
+    first: u64,
     /// The calls it received.
     asked: Vec<&'static str>,
 }
@@ -21,6 +23,7 @@ impl Script {
             op_ns: op_us * 1000,
             at: 0,
             always_leads_in: false,
+            first: 0,
             asked: Vec::new(),
         }
     }
@@ -39,6 +42,9 @@ impl Repeat for Script {
     }
     fn always_leads_in(&self) -> bool {
         self.always_leads_in
+    }
+    fn may_rest(&self) -> bool {
+        self.at >= self.first
     }
     fn renew(&mut self, _: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
         self.asked.push("renew");
@@ -113,6 +119,19 @@ fn a_turn_goes_on_over_passes_and_begins_none_for_its_last_tenth() {
     };
     let whole = work.turn(&ask, &mut Trial::default(), &mut |_, _| {});
     assert_eq!(whole.unwrap().turn.ops, 19);
+}
+
+#[test]
+fn a_turn_goes_on_until_the_work_may_rest_and_not_forever() {
+    let ops_in_turns = |first| {
+        let mut work = Repeated::new(Script::new(1000, 50));
+        work.work.first = first;
+        [0, 1].map(|round| turn(&mut work, &mut Trial::default(), round).turn.ops)
+    };
+    // Two operations are the lead-in, and 20 are a turn.
+    assert_eq!(ops_in_turns(22), [20, 20]);
+    assert_eq!(ops_in_turns(30), [28, 20]);
+    assert_eq!(ops_in_turns(1000), [200, 200]);
 }
 
 #[test]

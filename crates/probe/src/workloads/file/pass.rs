@@ -37,6 +37,11 @@ const LONG: u64 = 10;
 /// More passes are done until they have taken this part of the minimum duration.
 const PART: u64 = 10;
 
+/// The first bytes of a new file that is flushed while it grows. For so many, ext4 takes room that all files of a CPU share
+/// (`mb_stream_req`, `Documentation/admin-guide/ext4.rst`: 16 blocks). If another layer had its turn meanwhile, either file
+/// would be in many pieces, and from the fifth on each flush writes one block of ext4's own more.
+const SHARED: u64 = 64 << 10;
+
 /// A single thread's work runs in the probe's main thread. With a second thread that has the file
 /// open, the kernel would count references at each call, which costs a small read 2 %.
 impl Repeat for FileWork {
@@ -103,6 +108,15 @@ impl Repeat for FileWork {
             elapsed_ns
         };
         Ok(self.stretch(&each, elapsed_ns, Some(edges)))
+    }
+
+    /// Not before a new file has its first [`SHARED`] bytes: see there.
+    fn may_rest(&self) -> bool {
+        let FileJob { p, ops, .. } = &self.job;
+        let begun = |slot: &ThreadSlot| {
+            slot.generation > 0 && slot.at < *ops && slot.at * p.unit() < SHARED
+        };
+        !p.op.makes() || !self.slots.iter().any(begun)
     }
 
     /// Removes the file of the pass before, so that the next layer's new file takes its place on the disk. If each layer

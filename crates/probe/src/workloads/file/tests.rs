@@ -398,6 +398,39 @@ fn a_new_file_is_flushed_before_the_last_one_is_removed() {
     }
 }
 
+/// Two files that grow beside each other from their first bytes on are in many pieces on an ext4.
+#[test]
+fn a_new_file_has_its_first_bytes_before_another_layer_has_its_turn() {
+    use crate::run::{Extent, Repeat};
+    for (op, file_size, record, ops) in [
+        ("append", "1M", "4K", 16),
+        ("write", "1M", "48K", 2),
+        ("append", "32K", "4K", 8),
+        ("rewrite", "1M", "4K", 1),
+        ("rand-read", "1M", "4K", 1),
+    ] {
+        let params = json!({"op": op, "file_size": file_size, "record": record});
+        let point = points(&params).unwrap().remove(0);
+        let dir = tempfile::tempdir().unwrap();
+        crate::packaged::write(
+            &dir.path().join("packaged"),
+            &point.needs.packaged,
+            3,
+            &|| true,
+        )
+        .unwrap();
+        let p: FileParams = read(&point).unwrap();
+        let mut work = prepare::prepare(dir.path(), p, &Context::least()).unwrap();
+        let mut done = 0;
+        work.renew(&mut |_| {}).unwrap();
+        while done == 0 || !work.may_rest() {
+            // Over before the first operation has ended.
+            done += work.go(Extent::time(1, true), &mut |_| {}).unwrap().ops;
+        }
+        assert_eq!(done, ops, "{params}");
+    }
+}
+
 /// Does all work in one stretch.
 fn stretch(work: &mut dyn Work, trial: &mut Trial) {
     let ask = crate::TurnRequest {
