@@ -34,12 +34,14 @@ export const contrasts = () => {
   const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number).map((v, n) => (c.startsWith('color(') && n < 3 ? 255 * v : v));
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const known = new Map();
   const behind = (e) => {
-    for (let at = e; at; at = at.parentElement) {
-      const c = parse(getComputedStyle(at).backgroundColor);
-      if (c.length === 3 || c[3] === 1) return c;
+    if (!e) return [255, 255, 255];
+    if (!known.has(e)) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      known.set(e, c.length === 3 || c[3] === 1 ? c : behind(e.parentElement));
     }
-    return [255, 255, 255];
+    return known.get(e);
   };
   const poor = [];
   for (const e of document.querySelectorAll('body *')) {
