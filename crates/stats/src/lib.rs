@@ -51,7 +51,7 @@ pub use line::{Line, MIN_SIZES, fit_line};
 pub use many::{benjamini_hochberg, holm};
 pub use moderate::{Prior, prior};
 pub use odd::{AmongRuns, MIN_RUNS, Oddness, odd_runs};
-pub use pooled::{Histograms, Operations, Pooled};
+pub use pooled::{Histograms, Operations, Pooled, encode};
 pub use quotient::{BoundedRatio, quotient};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use scaling::{Scaled, scaling};

@@ -2,7 +2,10 @@
 
 use std::io::Cursor;
 
-use hdrhistogram::{Histogram, serialization::Deserializer};
+use hdrhistogram::{
+    Histogram,
+    serialization::{Deserializer, Serializer, V2Serializer},
+};
 
 use crate::{Interval, bca};
 
@@ -16,6 +19,14 @@ impl Histograms {
         let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
         (!one.is_empty()).then_some(one)
     }
+}
+
+/// Encodes a histogram, in HdrHistogram's format 2. `None` if there is no memory for it. It is here because this crate is
+/// optimised where tests are built: the library clears 200 KB first.
+pub fn encode(histogram: &Histogram<u64>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The operations of one trial.

@@ -1,8 +1,5 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hdrhistogram::{
-    Histogram,
-    serialization::{Serializer, V2Serializer},
-};
+use hdrhistogram::Histogram;
 use layermark_model::Latency;
 
 /// Longest latency that is resolved, ns (100 s). Longer ones count as this.
@@ -64,8 +61,7 @@ impl Recorder {
         if h.is_empty() {
             return None;
         }
-        let mut bytes = Vec::new();
-        V2Serializer::new().serialize(h, &mut bytes).ok()?;
+        let bytes = layermark_stats::encode(h)?;
         Some(Latency {
             min: h.min(),
             mean: h.mean(),

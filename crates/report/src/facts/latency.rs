@@ -142,17 +142,13 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::{Serializer, V2Serializer};
 
     fn trial(values: impl Iterator<Item = u64>) -> Trial {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         for v in values {
             histogram.record(v).unwrap();
         }
-        let mut bytes = Vec::new();
-        V2Serializer::new()
-            .serialize(&histogram, &mut bytes)
-            .unwrap();
+        let bytes = stats::encode(&histogram).unwrap();
         let latency = Latency {
             min: histogram.min(),
             max: histogram.max(),

@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::{
-    Histogram,
-    serialization::{Serializer, V2Serializer},
-};
+use hdrhistogram::Histogram;
 use layermark_model::{Gate, Latency, Pass, Run, TrialRecord, Turn};
 use layermark_report::{
     GateState, Report, ResultRow, Statement, Verdict,
@@ -67,10 +64,7 @@ fn latency(ns: &[u64]) -> Latency {
     for ns in ns {
         histogram.record(*ns).unwrap();
     }
-    let mut bytes = Vec::new();
-    V2Serializer::new()
-        .serialize(&histogram, &mut bytes)
-        .unwrap();
+    let bytes = layermark_stats::encode(&histogram).unwrap();
     Latency {
         min: *ns.iter().min().unwrap(),
         max: *ns.iter().max().unwrap(),

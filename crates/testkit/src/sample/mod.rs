@@ -17,10 +17,7 @@ pub use sequences::{lost_sequence, unseen};
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::{
-    Histogram,
-    serialization::{Serializer, V2Serializer},
-};
+use hdrhistogram::Histogram;
 use layermark_model::{
     Cell, CpuUse, Debt, DeviceBackground, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run,
     RunStatus, StoreOption, Trial, TrialRecord,
@@ -261,13 +258,7 @@ fn latency(ns: f64, ops: u64, noise: &mut Noise) -> Latency {
         // An auto-resizing histogram accepts any value.
         let _ = histogram.record(value);
     }
-    let mut bytes = Vec::new();
-    if V2Serializer::new()
-        .serialize(&histogram, &mut bytes)
-        .is_err()
-    {
-        bytes.clear();
-    }
+    let bytes = layermark_stats::encode(&histogram).unwrap_or_default();
     Latency {
         min: histogram.min(),
         mean: histogram.mean(),
