@@ -50,7 +50,7 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         let report = Report::build(&run, &trials);
         called += wrong_words(&report);
         let equal = rows(&report).filter(|r| !LOOKED_UP.contains(&r.label.as_str()));
-        intervals.extend(equal.filter_map(|r| r.interval));
+        intervals.extend(equal.filter_map(|r| r.ratio?.interval));
         let layer = run.layers.iter().position(|l| l.name == LAYER);
         let layer = layer.with_context(|| format!("a run without {LAYER}"))?;
         for record in trials.iter_mut().filter(|t| t.cell.layer == layer) {
