@@ -21,7 +21,7 @@ impl Histograms {
     }
 }
 
-/// Encodes a histogram, in HdrHistogram's format 2. `None` if there is no memory for it. It is here because this crate is
+/// Encodes a histogram, in format 2 of `HdrHistogram`. `None` if there is no memory for it. It is here because this crate is
 /// optimised where tests are built: the library clears 200 KB first.
 pub fn encode(histogram: &Histogram<u64>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
