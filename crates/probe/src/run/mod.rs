@@ -353,8 +353,9 @@ impl<W: Repeat> Repeated<W> {
         };
         // A new pass is not started for the last tenth of a turn.
         let enough_ns = ask.ns - ask.ns / 10;
+        let most_ns = ask.ns.saturating_mul(LONGEST);
         let goes_on = |sofar: &Turn, work: &W| {
-            sofar.elapsed_ns < enough_ns || sofar.elapsed_ns < LONGEST * ask.ns && !work.may_rest()
+            sofar.elapsed_ns < enough_ns || sofar.elapsed_ns < most_ns && !work.may_rest()
         };
         while goes_on(&turn, &self.work) && !self.through() {
             let left_ns = ask.ns.saturating_sub(turn.elapsed_ns);

@@ -37,9 +37,9 @@ const LONG: u64 = 10;
 /// More passes are done until they have taken this part of the minimum duration.
 const PART: u64 = 10;
 
-/// The first bytes of a new file that is flushed while it grows. For so many, ext4 takes room that all files of a CPU share
-/// (`mb_stream_req`, `Documentation/admin-guide/ext4.rst`: 16 blocks). If another layer had its turn meanwhile, either file
-/// would be in many pieces, and from the fifth on each flush writes one block of ext4's own more.
+/// The first bytes of a new file that is flushed while it grows. For so many, ext4 takes room that new files share
+/// (`mb_stream_req` of `Documentation/ABI/testing/sysfs-fs-ext4`: 16 blocks). If another layer had its turn meanwhile, either
+/// file would be in many pieces, and from the fifth on each flush writes one block of ext4's own more.
 const SHARED: u64 = 64 << 10;
 
 /// A single thread's work runs in the probe's main thread. With a second thread that has the file
