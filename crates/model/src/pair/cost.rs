@@ -2,8 +2,8 @@
 
 use crate::{Trial, Turn};
 
-/// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: what is left is two
-/// to four times what the same work takes elsewhere.
+/// A turn of which less than one in so many parts is cost, and the rest was waited for a CPU, says little: appends took two to
+/// four times as long in what is left as in other turns.
 const LEAST_PART: u64 = 8;
 /// The fewest rounds of a block that stand for it without those that have such a turn.
 const FEWEST_ROUNDS: usize = 3;
