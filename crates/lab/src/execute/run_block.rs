@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::{drop_kernel_caches, spread};
-use layermark_model::{Priority, Turn, TurnCost};
+use layermark_model::{Divided, Priority, Turn, TurnCost};
 use rustix::process::Pid;
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
         session::RunningLayer,
         trial::{Attempt, ask_to_end, ask_to_prepare, settle},
         trial_request::{Failure, TrialRequest},
+        turn::Length,
     },
 };
 
@@ -146,6 +147,16 @@ fn at_once(block: &Block<'_>) -> usize {
     }
 }
 
+/// Whether turns make and remove files, which takes longer where others were just removed. A program may: `git status` makes
+/// a lock each time. Where no lead-in reads the program itself again, the caches stay as they are.
+fn may_make_files(divided: Option<Divided>, length: Length) -> bool {
+    divided.is_some_and(|divided| match divided.cost {
+        TurnCost::Files => true,
+        TurnCost::Execution => length.lead_in_ns > 0,
+        TurnCost::Nothing | TurnCost::Threads => false,
+    })
+}
+
 /// Everything before the first turn.
 fn prepare(
     fixed: &Fixed<'_>,
@@ -154,10 +165,7 @@ fn prepare(
     trials: &mut [ActiveTrial<'_>],
     meanwhile: &mut dyn FnMut() -> Result<(), LabError>,
 ) -> Result<(), LabError> {
-    if block
-        .meaning
-        .divided
-        .is_some_and(|divided| divided.cost == TurnCost::Files)
+    if may_make_files(block.meaning.divided, block.options.length)
         && let Some(request) = block.requests.first()
     {
         spread::reuse_deleted(Path::new(&request.base));
@@ -328,5 +336,23 @@ mod tests {
         assert_eq!(charges(&[ms(7)]), [ms(7)]);
         assert_eq!(charges(&[Duration::ZERO; 2]), [Duration::ZERO; 2]);
         assert!(charges(&[]).is_empty());
+    }
+    #[test]
+    fn what_was_removed_is_used_again_where_turns_make_files_and_nothing_else_is_colder() {
+        let made = |cost, uses_up| {
+            let divided = Divided {
+                in_memory: false,
+                uses_up,
+                working_set: 0,
+                cost,
+                under_way: 0,
+            };
+            may_make_files(Some(divided), Length::of(divided, false, None))
+        };
+        assert!(made(TurnCost::Files, false) && made(TurnCost::Files, true));
+        assert!(made(TurnCost::Execution, false), "a lead-in comes first");
+        assert!(!made(TurnCost::Execution, true));
+        assert!(!made(TurnCost::Nothing, false) && !made(TurnCost::Threads, false));
+        assert!(!may_make_files(None, Length::WHOLE));
     }
 }
