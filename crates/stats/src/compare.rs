@@ -1,7 +1,7 @@
 //! Layers against native: the paired comparisons of a report. Also a run against another one.
 
 use crate::{
-    BlockValue, Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
+    BlockValue, Cell, Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
     estimate::{Between, estimate_with, typical},
     outliers, segments,
 };
@@ -48,12 +48,12 @@ pub struct Comparison {
 
 /// Compares one layer with native at one point; see [`compare_all`].
 pub fn compare(pairs: &[Pair], level: f64, seed: u64) -> Option<Comparison> {
-    compare_all(&[pairs.to_vec()], level, seed).remove(0)
+    compare_all(&[pairs.to_vec().into()], level, seed).remove(0)
 }
 
 /// Compares layers with native, block by block. Each cell's pairs are sorted into time order (session,
-/// then block). All cells of a report belong in one call: they share their variances (see
-/// [`estimate`]) and one correction for change points.
+/// then block). All cells of a report belong in one call: those of an operation share their variances (see
+/// [`estimate`]), and all have one correction for change points.
 ///
 /// * Change points are those of the ratio, from [`MIN_BLOCKS_FOR_CHANGE`] blocks on. A change is late
 ///   unless it lies in the first fifth. There it counts as warm-up, which the trimmed mean tolerates.
@@ -61,45 +61,49 @@ pub fn compare(pairs: &[Pair], level: f64, seed: u64) -> Option<Comparison> {
 /// `None` without pairs, or if a value is not finite or not above 0: a comparison with an invalid trial
 /// is refused, not repaired. Also `None` if the ratio exceeds the range of `f64`. Deterministic for a
 /// `seed`, which affects only permutations.
-pub fn compare_all(cells: &[Vec<Pair>], level: f64, seed: u64) -> Vec<Option<Comparison>> {
-    let ordered: Vec<Vec<Pair>> = cells.iter().map(|c| usable(c)).collect();
-    let long = |c: &Vec<Pair>| c.len() >= MIN_BLOCKS_FOR_CHANGE;
+pub fn compare_all(cells: &[Cell<Pair>], level: f64, seed: u64) -> Vec<Option<Comparison>> {
+    let ordered: Vec<Cell<Pair>> = cells.iter().map(usable).collect();
+    let long = |c: &Cell<Pair>| c.blocks.len() >= MIN_BLOCKS_FOR_CHANGE;
     let ratios: Vec<Vec<f64>> = ordered
         .iter()
         .filter(|c| long(c))
-        .map(|c| ratios(c))
+        .map(|c| ratios(&c.blocks))
         .collect();
     let mut changes = change_points_of_many(&ratios, seed).into_iter();
     let estimates = estimate_pairs(&ordered, level);
     ordered
         .iter()
         .zip(estimates)
-        .map(|(pairs, estimate)| {
-            let changes = if long(pairs) {
+        .map(|(cell, estimate)| {
+            let changes = if long(cell) {
                 changes.next()?
             } else {
                 Vec::new()
             };
-            comparison(pairs, &estimate?, changes)
+            comparison(&cell.blocks, &estimate?, changes)
         })
         .collect()
 }
 
 /// The statistic of every cell, without the slow parts: outliers, and steps in the series.
 ///
-/// Cells without the control's turns have more noise than those with them. What cells share is estimated for them from
-/// all cells without these turns: with less, their intervals would be too narrow, and the control's alarm false more often.
-pub fn estimate_pairs(cells: &[Vec<Pair>], level: f64) -> Vec<Option<Estimate>> {
+/// Cells without the control's turns have more noise than those with them, so an operation's cells with and without them
+/// share a variance of their own each. What all cells share is estimated for them from all cells without these turns: with
+/// less, their intervals would be too narrow, and the control's alarm false more often.
+pub fn estimate_pairs(cells: &[Cell<Pair>], level: f64) -> Vec<Option<Estimate>> {
+    let has_control = |cell: &Cell<Pair>| cell.blocks.iter().any(Pair::has_control);
     let estimates = |of: fn(&Pair) -> BlockValue| {
-        let values = |pairs: &Vec<Pair>| pairs.iter().map(of).collect();
+        let values = |cell: &Cell<Pair>| Cell {
+            operation: 2 * cell.operation + usize::from(has_control(cell)),
+            blocks: cell.blocks.iter().map(of).collect(),
+        };
         estimate(&cells.iter().map(values).collect::<Vec<_>>(), level)
     };
-    let has_control = |pairs: &Vec<Pair>| pairs.iter().any(Pair::has_control);
     let mut all = estimates(Pair::value);
     if cells.iter().any(has_control) && !cells.iter().all(has_control) {
         let alone = estimates(|pair| pair.without_control().value());
-        for ((of, alone), pairs) in all.iter_mut().zip(alone).zip(cells) {
-            if !has_control(pairs) {
+        for ((of, alone), cell) in all.iter_mut().zip(alone).zip(cells) {
+            if !has_control(cell) {
                 *of = alone;
             }
         }
@@ -110,16 +114,14 @@ pub fn estimate_pairs(cells: &[Vec<Pair>], level: f64) -> Vec<Option<Estimate>> 
 /// Fewest blocks for an interval and a verdict.
 pub const MIN_BLOCKS: usize = MIN_VALUES;
 
-fn usable(pairs: &[Pair]) -> Vec<Pair> {
+fn usable(cell: &Cell<Pair>) -> Cell<Pair> {
     let good = |x: f64| x.is_finite() && x > 0.0;
-    let mut ordered = pairs.to_vec();
-    if !ordered
-        .iter()
-        .all(|p| good(p.layer) && good(p.native) && p.ln_ratio().is_finite())
-    {
-        return Vec::new();
+    let good = |p: &Pair| good(p.layer) && good(p.native) && p.ln_ratio().is_finite();
+    let mut ordered = cell.clone();
+    if !ordered.blocks.iter().all(good) {
+        ordered.blocks.clear();
     }
-    ordered.sort_by_key(|p| (p.session, p.block));
+    ordered.blocks.sort_by_key(|p| (p.session, p.block));
     ordered
 }
 
@@ -190,7 +192,7 @@ pub struct TwoRuns {
 /// because differences between setups are also differences between runs.
 pub fn compare_runs(cells: &[TwoRuns], level: f64) -> Vec<Option<Comparison>> {
     let of = |values: fn(&TwoRuns) -> &Vec<BlockValue>| {
-        let values: Vec<_> = cells.iter().map(|c| values(c).clone()).collect();
+        let values: Vec<_> = cells.iter().map(|c| values(c).clone().into()).collect();
         estimate_with(&values, Between::Always, level)
     };
     let both = of(|c| &c.old).into_iter().zip(of(|c| &c.new));
@@ -230,7 +232,10 @@ mod tests {
             }
         };
         let cell = |control| (0..9).map(|block| pair(block, control)).collect::<Vec<_>>();
-        let of = |cells: &[Vec<Pair>]| estimate_pairs(cells, 0.95);
+        let of = |cells: &[Vec<Pair>]| {
+            let cells: Vec<Cell<Pair>> = cells.iter().cloned().map(Cell::from).collect();
+            estimate_pairs(&cells, 0.95)
+        };
         let mixed = of(&[cell(true), cell(true), cell(false)]);
         let alone = of(&vec![cell(false); 3]);
         assert_eq!(mixed[2], alone[2]);
@@ -333,8 +338,8 @@ mod tests {
 
     #[test]
     fn a_step_stands_out_among_a_hundred_cells() {
-        let mut cells: Vec<Vec<Pair>> = (0..99).map(|_| step(0, 20)).collect();
-        cells.push(step(10, 20));
+        let mut cells: Vec<Cell<Pair>> = (0..99).map(|_| step(0, 20).into()).collect();
+        cells.push(step(10, 20).into());
         let all = compare_all(&cells, 0.95, 1);
         assert!(
             all[..99]

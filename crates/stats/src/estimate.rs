@@ -150,6 +150,30 @@ fn sides(level: f64, ln_ratio: f64) -> [f64; 2] {
     [0.5, -0.5].map(|side| (level + side * ln_ratio).exp())
 }
 
+/// The blocks of one comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell<B> {
+    /// Cells with the same number are of one operation, so their blocks vary in the same way. A report has one number for
+    /// each point.
+    pub operation: usize,
+    /// In any order.
+    pub blocks: Vec<B>,
+}
+
+/// A cell among others of the same operation.
+impl<B> From<Vec<B>> for Cell<B> {
+    fn from(blocks: Vec<B>) -> Self {
+        Self {
+            operation: 0,
+            blocks,
+        }
+    }
+}
+
+/// Fewest cells of one operation that share a variance of their own. The spread of fewer variances says too little about
+/// whether they are alike.
+const FEWEST_ALIKE: usize = 6;
+
 /// The logarithm of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -178,13 +202,16 @@ pub struct Estimate {
 ///
 /// * The mean is the 20 % trimmed mean. With a control it is the mean of two, and its variance is that of the means of
 ///   both winsorised values of each block (Yuen 1974). It has h - 1 degrees of freedom for h kept values.
-/// * The variance is shrunk towards that of the other cells (moderated t, Smyth 2004). The prior counts
-///   for at most as many degrees of freedom as the cell has itself.
+/// * The variance is shrunk towards that of the other cells (moderated t, Smyth 2004): those of the same operation, or all
+///   where these are too few. The prior counts for at most as many degrees of freedom as the cell has itself.
 /// * A component between sessions is added if it is significant: in this cell (F test of the sessions'
 ///   means at 1 %), or in all cells together (mean of ln F at 5 %). The error is then that of the
 ///   sessions' means, moderated in the same way if it is significant in all cells together.
 /// * Interval and p come from this one t.
-pub fn estimate<B: Copy + Into<BlockValue>>(cells: &[Vec<B>], level: f64) -> Vec<Option<Estimate>> {
+pub fn estimate<B: Copy + Into<BlockValue>>(
+    cells: &[Cell<B>],
+    level: f64,
+) -> Vec<Option<Estimate>> {
     estimate_with(cells, Between::WhenItShows, level)
 }
 
@@ -198,20 +225,14 @@ pub(crate) enum Between {
 
 /// [`estimate`], with a rule for the component between sessions.
 pub(crate) fn estimate_with<B: Copy + Into<BlockValue>>(
-    cells: &[Vec<B>],
+    cells: &[Cell<B>],
     when: Between,
     level: f64,
 ) -> Vec<Option<Estimate>> {
     let always = when == Between::Always;
-    let values = |cell: &Vec<B>| {
-        cell.iter()
-            .map(|v| (*v).into())
-            .collect::<Vec<BlockValue>>()
-    };
-    let cells: Vec<Option<CellSums>> = cells.iter().map(|c| CellSums::of(&values(c))).collect();
+    let cells: Vec<Option<CellSums>> = cells.iter().map(CellSums::of).collect();
     let known = || cells.iter().flatten().filter(|c| c.all.kept >= MIN_VALUES);
-    let variances: Vec<(f64, f64)> = known().map(|c| (c.all.variance, c.all.df())).collect();
-    let prior_of_blocks = prior(&variances);
+    let priors = Priors::of(known());
     let within: Vec<(f64, f64)> = known()
         .filter_map(|c| c.sessions.map(|s| (s.within, s.within_df)))
         .collect();
@@ -228,13 +249,46 @@ pub(crate) fn estimate_with<B: Copy + Into<BlockValue>>(
         .map(|cell| {
             let cell = cell.as_ref()?;
             let sessions = cell.sessions.map(|s| s.moderated(&prior_within));
-            Some(cell.estimate(&prior_of_blocks, sessions, shared.as_ref(), level))
+            Some(cell.estimate(priors.of_blocks(cell), sessions, shared.as_ref(), level))
         })
         .collect()
 }
 
+/// The variance that blocks share: of each operation, and of all.
+struct Priors {
+    of_all: Prior,
+    by_operation: BTreeMap<usize, Prior>,
+}
+
+impl Priors {
+    fn of<'a>(cells: impl Iterator<Item = &'a CellSums>) -> Self {
+        let mut by_operation: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+        for cell in cells {
+            let own = by_operation.entry(cell.operation).or_default();
+            own.push((cell.all.variance, cell.all.df()));
+        }
+        let all: Vec<(f64, f64)> = by_operation.values().flatten().copied().collect();
+        let alike = by_operation
+            .into_iter()
+            .filter(|(_, variances)| variances.len() >= FEWEST_ALIKE);
+        Self {
+            of_all: prior(&all),
+            by_operation: alike
+                .map(|(at, variances)| (at, prior(&variances)))
+                .collect(),
+        }
+    }
+
+    fn of_blocks(&self, cell: &CellSums) -> &Prior {
+        self.by_operation
+            .get(&cell.operation)
+            .unwrap_or(&self.of_all)
+    }
+}
+
 /// A cell's values, summarised.
 struct CellSums {
+    operation: usize,
     n: usize,
     all: Trimmed,
     sessions: Option<Sessions>,
@@ -313,12 +367,14 @@ fn differ_everywhere(cells: &[Sessions]) -> bool {
 }
 
 impl CellSums {
-    fn of(values: &[BlockValue]) -> Option<Self> {
+    fn of<B: Copy + Into<BlockValue>>(cell: &Cell<B>) -> Option<Self> {
+        let values: Vec<BlockValue> = cell.blocks.iter().map(|v| (*v).into()).collect();
         let side = |at: usize| values.iter().map(|v| v.both[at]).collect::<Vec<f64>>();
         let means = TwoMeans::of(&side(0), &side(1))?;
         Some(Self {
+            operation: cell.operation,
             n: values.len(),
-            sessions: Sessions::of(values, &means),
+            sessions: Sessions::of(&values, &means),
             all: means.both,
         })
     }
@@ -409,10 +465,10 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    fn cell(d: &[f64], sessions: u32) -> Vec<(u32, f64)> {
+    fn cell(d: &[f64], sessions: u32) -> Cell<(u32, f64)> {
         let n = d.len() as u32;
         let at = |(i, d): (usize, &f64)| (i as u32 * sessions / n, *d);
-        d.iter().enumerate().map(at).collect()
+        d.iter().enumerate().map(at).collect::<Vec<_>>().into()
     }
 
     const NOISE: [f64; 9] = [0.01, -0.02, 0.015, 0.0, -0.01, 0.02, -0.015, 0.005, -0.005];
@@ -453,6 +509,30 @@ mod tests {
         let among = estimate(&cells, 0.95)[0].unwrap();
         assert!(alone.p < 0.05 && among.p > 0.05, "{alone:?} {among:?}");
         assert!(among.df > alone.df && among.df <= 2.0 * alone.df);
+    }
+
+    #[test]
+    fn cells_share_the_noise_of_their_operation_if_it_has_enough_of_them() {
+        let of = |operation, scale: f64| Cell {
+            operation,
+            ..cell(&NOISE.map(|x| scale * x), 1)
+        };
+        // A noisy operation in seven layers, a quiet one in seven, and one in two.
+        let scales = [(0, 7, 8.0), (1, 7, 1.0), (2, 2, 3.0)];
+        let cells = scales.iter().flat_map(|&(operation, layers, scale)| {
+            (0..layers).map(move |i| of(operation, scale * (1.0 + 0.05 * f64::from(i))))
+        });
+        let apart: Vec<_> = cells.collect();
+        let at_once: Vec<_> = apart.iter().map(|c| c.blocks.clone().into()).collect();
+        let [apart, at_once] = [apart, at_once].map(|cells| estimate(&cells, 0.95));
+        let of_one = |all: &[Option<Estimate>], at: usize| all[at].unwrap();
+        for at in [0, 7] {
+            let (own, all) = (of_one(&apart, at), of_one(&at_once, at));
+            assert!(own.df > all.df, "{own:?} {all:?}");
+        }
+        // What blocks vary by in other operations does not hide a difference.
+        assert!(of_one(&apart, 7).error < of_one(&at_once, 7).error);
+        assert_eq!(apart[14], at_once[14], "too few of its own");
     }
 
     #[test]
@@ -508,7 +588,7 @@ mod tests {
         assert!(i.low > 0.0 && change.p < 0.05 && (i.low + i.high - 0.2).abs() < 1e-12);
         let back = old.minus(&new, 0.95);
         assert!((back.mean + change.mean).abs() < 1e-12 && (back.p - change.p).abs() < 1e-12);
-        let few = estimate(&[vec![(0, 0.1), (0, 0.2)]], 0.95)[0].unwrap();
+        let few = estimate(&[vec![(0, 0.1), (0, 0.2)].into()], 0.95)[0].unwrap();
         let none = new.minus(&few, 0.95);
         assert_eq!((none.interval, none.p, none.n), (None, 1.0, 2));
     }
@@ -528,7 +608,7 @@ mod tests {
     #[test]
     fn too_little_is_an_estimate_without_interval() {
         let all = estimate(
-            &[vec![], vec![(0, 0.3), (0, 0.5)], vec![(0, f64::NAN)]],
+            &[vec![], vec![(0, 0.3), (0, 0.5)], vec![(0, f64::NAN)]].map(Cell::from),
             0.95,
         );
         assert!(all[0].is_none() && all[2].is_none());

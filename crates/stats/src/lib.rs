@@ -44,7 +44,7 @@ pub use compare::{
     estimate_pairs,
 };
 pub use curve::{CURVE_RESAMPLES, Choice, CostLine, Read, Step, choose_size, cost_line};
-pub use estimate::{BlockValue, Estimate, Pair, estimate};
+pub use estimate::{BlockValue, Cell, Estimate, Pair, estimate};
 pub use fleet::{Knee, MIN_KNEE_BLOCKS, fairness, knee};
 pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};

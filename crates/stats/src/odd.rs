@@ -89,7 +89,7 @@ fn estimates<B: Copy + Into<BlockValue>>(
     for run in 0..runs {
         let values: Vec<_> = cells
             .iter()
-            .map(|cell| cell.get(run).cloned().unwrap_or_default())
+            .map(|cell| cell.get(run).cloned().unwrap_or_default().into())
             .collect();
         let found = estimate_with(&values, Between::Always, level);
         for (cell, estimate) in all.iter_mut().zip(found) {

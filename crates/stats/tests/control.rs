@@ -152,7 +152,7 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, pairs: &[Vec<Pair>; 3], seed: u64) {
-        let compared = stats::compare_all(pairs, 0.95, seed);
+        let compared = stats::compare_all(&pairs.clone().map(Into::into), 0.95, seed);
         let words = stats::judge(&compared, 0.02);
         for ((c, word), truth) in compared.iter().zip(words).zip(TRUTH) {
             let c = c.as_ref().expect("pairs");

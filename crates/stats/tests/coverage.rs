@@ -44,12 +44,13 @@ fn until_precise(
     ratio: f64,
     precision: f64,
 ) -> Vec<(usize, Interval)> {
-    let mut cells: Vec<Vec<(u32, f64)>> = vec![Vec::new(); points];
+    let mut cells: Vec<stats::Cell<(u32, f64)>> = vec![Vec::new().into(); points];
     let mut found: Vec<Option<(usize, Interval)>> = vec![None; points];
     for look in stats::looks() {
         for (cell, found) in cells.iter_mut().zip(&found) {
             if found.is_none() {
-                cell.extend((cell.len()..look).map(|_| (0, noise.log_ratio(ratio))));
+                let more = (cell.blocks.len()..look).map(|_| (0, noise.log_ratio(ratio)));
+                cell.blocks.extend(more);
             }
         }
         let now = stats::estimate(&cells, 0.95);

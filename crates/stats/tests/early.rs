@@ -19,7 +19,8 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 
 /// The comparisons of these cells after so many blocks. As if no change was ever found, which would take words away.
 fn compared(cells: &[Vec<Pair>], blocks: usize, alpha: f64) -> Vec<Option<Comparison>> {
-    let cells: Vec<Vec<Pair>> = cells.iter().map(|c| c[..blocks].to_vec()).collect();
+    let first = |cell: &Vec<Pair>| cell[..blocks].to_vec().into();
+    let cells: Vec<stats::Cell<Pair>> = cells.iter().map(first).collect();
     let estimates = stats::estimate_pairs(&cells, 1.0 - alpha).into_iter();
     let of = |e: Option<stats::Estimate>| {
         let e = e?;

@@ -83,7 +83,7 @@ fn trimmed_means() {
             close(actual.high, high, 1e-8);
         }
         let cell: Vec<(u32, f64)> = c.x.iter().map(|x| (0, *x)).collect();
-        let e = stats::estimate(&[cell], 0.95)[0].expect("finite");
+        let e = stats::estimate(&[cell.into()], 0.95)[0].expect("finite");
         close(e.p, c.p.unwrap_or(1.0), 1e-8);
     }
 }
@@ -110,10 +110,13 @@ fn moderated_t() {
             Some(df) => close(prior.df, df, 1e-7),
             None => assert!(prior.df.is_infinite()),
         }
-        let cells: Vec<Vec<(u32, f64)>> =
-            c.d.iter()
-                .map(|d| d.iter().map(|x| (0, *x)).collect())
-                .collect();
+        let cell = |d: &Vec<f64>| {
+            d.iter()
+                .map(|x| (0, *x))
+                .collect::<Vec<(u32, f64)>>()
+                .into()
+        };
+        let cells: Vec<stats::Cell<_>> = c.d.iter().map(cell).collect();
         for (i, e) in stats::estimate(&cells, 0.95).into_iter().enumerate() {
             let e = e.expect("finite");
             let interval = e.interval.expect("enough");

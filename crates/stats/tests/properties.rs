@@ -63,7 +63,7 @@ proptest! {
     #[test]
     fn the_interval_contains_the_estimate_and_agrees_with_its_p(x in ratios(3..70)) {
         let cell: Vec<(u32, f64)> = x.iter().map(|d| (0, *d)).collect();
-        let e = stats::estimate(&[cell], 0.95)[0].expect("finite");
+        let e = stats::estimate(&[cell.into()], 0.95)[0].expect("finite");
         let i = e.interval.expect("three and more");
         prop_assert!(i.contains(e.mean));
         prop_assert!((e.p - 0.05).abs() < 1e-9 || (e.p < 0.05) != i.contains(0.0));
@@ -81,7 +81,8 @@ proptest! {
     /// have been put there; and the difference has the sign of the ratio.
     #[test]
     fn word_and_interval_never_contradict(family in families(), delta in 0.0..0.3_f64) {
-        let compared = stats::compare_all(&family, 0.95, 1);
+        let cells: Vec<stats::Cell<Pair>> = family.into_iter().map(Into::into).collect();
+        let compared = stats::compare_all(&cells, 0.95, 1);
         for (j, c) in stats::judge(&compared, delta).iter().zip(&compared) {
             let Some(c) = c else {
                 prop_assert_eq!(j.verdict, Verdict::Undecided);
@@ -196,7 +197,7 @@ proptest! {
         let cells = |sessions: bool| -> Vec<(u32, f64)> {
             d.iter().zip(0..).map(|(d, i)| (if sessions { i / 3 } else { 0 }, *d)).collect()
         };
-        let of = |sessions| stats::estimate(&[cells(sessions)], 0.95)[0].expect("finite");
+        let of = |sessions| stats::estimate(&[cells(sessions).into()], 0.95)[0].expect("finite");
         let (one, several) = (of(false), of(true));
         prop_assert!(several.error >= one.error && several.effective_n <= several.n as f64);
         prop_assert!(close(several.mean, one.mean));
@@ -216,7 +217,7 @@ proptest! {
             let mean = |v: &[f64]| stats::mean(v).unwrap_or(f64::NAN);
             let _ = stats::bca(&[x.clone(), y.clone()], mean, level, 20, 1);
             let cell = |v: &[f64]| v.iter().zip(0..).map(|(d, i)| (i % 3, *d)).collect::<Vec<(u32, f64)>>();
-            let _ = stats::estimate(&[cell(&x), cell(&y)], level);
+            let _ = stats::estimate(&[cell(&x).into(), cell(&y).into()], level);
         }
         let _ = stats::prior(&x.iter().copied().zip(y.iter().copied()).collect::<Vec<_>>());
         let _ = (stats::change_points(&x, 1), stats::segments(&x, &[n, 3, 1]));

@@ -41,7 +41,7 @@ fn simulate(rounds: &[u32], block: f64) -> (f64, f64) {
                 cell.push(Pair::of_rounds((0, at as u32), turns, &[]));
             }
         }
-        let found = stats::compare_all(&cells, 0.95, u64::from(run));
+        let found = stats::compare_all(&cells.map(Into::into), 0.95, u64::from(run));
         for (c, truth) in found.into_iter().flatten().zip(TRUTH) {
             let interval = c.ratio_interval.expect("blocks").ln();
             held += u32::from(interval.contains(truth.ln()));

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use layermark_stats as stats;
-use layermark_stats::{Pair, Verdict};
+use layermark_stats::{Cell, Pair, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,8 +14,14 @@ const CELLS: usize = 124;
 /// True differences, in turn over the cells.
 const EFFECTS: [f64; 9] = [0.0, 0.0, 0.0, 0.03, 0.05, 0.08, 0.12, 0.25, 0.90];
 
-/// Standard deviation of one block's d, in turn over the cells: memory to synced writes.
+/// Operations of a report, in turn over the cells. Thirteen is prime to nine, so all differences are found in each.
+const OPERATIONS: usize = 13;
+
+/// Standard deviation of one block's d, in turn over the operations: memory to synced writes.
 const NOISE: [f64; 4] = [0.01, 0.02, 0.04, 0.08];
+
+/// Layers vary by so many times that in an operation.
+const SPREAD: [f64; 5] = [0.6, 0.8, 1.0, 1.25, 1.6];
 
 const DELTA: f64 = 0.05;
 
@@ -56,9 +62,10 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// True ratio and noise of a cell. Five is prime to four and nine, so all meet.
+/// True ratio and noise of a cell.
 fn cell(at: usize) -> (f64, f64) {
-    (1.0 + EFFECTS[at % 9], NOISE[at * 5 / 3 % 4])
+    let noise = NOISE[at % OPERATIONS % 4] * SPREAD[at / OPERATIONS % 5];
+    (1.0 + EFFECTS[at % 9], noise)
 }
 
 fn pairs(rng: &mut ChaCha8Rng, at: usize, blocks: u32, t: Trouble) -> Vec<Pair> {
@@ -78,7 +85,11 @@ fn pairs(rng: &mut ChaCha8Rng, at: usize, blocks: u32, t: Trouble) -> Vec<Pair> 
 
 /// Words and intervals of the logarithm of one run, cell by cell.
 fn run(rng: &mut ChaCha8Rng, blocks: u32, t: Trouble) -> Vec<(Verdict, stats::Interval)> {
-    let cells: Vec<Vec<Pair>> = (0..CELLS).map(|at| pairs(rng, at, blocks, t)).collect();
+    let cell = |at| Cell {
+        operation: at % OPERATIONS,
+        blocks: pairs(rng, at, blocks, t),
+    };
+    let cells: Vec<Cell<Pair>> = (0..CELLS).map(cell).collect();
     let family = stats::compare_all(&cells, 0.95, 1);
     let judged = stats::judge(&family, DELTA);
     judged
@@ -222,15 +233,15 @@ const MANUAL: &str = include_str!("../../../docs/src/method.md");
 /// Blocks, trouble, and per cent but where counts are given; `slower at` is the share of cells with
 /// that true difference that are called slower.
 const GOLDEN: &str = "
- 8 noise alone: covers 95.1 decided 72 wrong 2 of 2155 probably 330 wrong 16 agree 99.3 opposite 0 slower at 0:0 3:2 5:49 8:64 12:79 25:98 90:100
-12 noise alone: covers 95.2 decided 81 wrong 0 of 2402 probably 210 wrong 14 agree 99.5 opposite 0 slower at 0:0 3:7 5:60 8:76 12:91 25:100 90:100
-16 noise alone: covers 94.7 decided 85 wrong 0 of 2519 probably 179 wrong 19 agree 99.1 opposite 0 slower at 0:0 3:7 5:69 8:82 12:95 25:100 90:100
- 8 sessions 5 %: covers 96.8 decided 16 wrong 0 of 475 probably 406 wrong 8 agree 99.7 opposite 0 slower at 0:0 3:0 5:0 8:0 12:1 25:51 90:100
-12 sessions 5 %: covers 98.2 decided 17 wrong 0 of 512 probably 395 wrong 3 agree 99.9 opposite 0 slower at 0:0 3:0 5:0 8:0 12:2 25:62 90:100
-16 sessions 5 %: covers 97.7 decided 17 wrong 0 of 494 probably 405 wrong 7 agree 99.9 opposite 0 slower at 0:0 3:0 5:0 8:0 12:2 25:56 90:100
- 8 outliers 4 %: covers 95.4 decided 68 wrong 1 of 2012 probably 343 wrong 14 agree 98.9 opposite 0 slower at 0:0 3:4 5:42 8:60 12:74 25:92 90:98
-12 outliers 4 %: covers 94.2 decided 78 wrong 1 of 2329 probably 236 wrong 20 agree 99.5 opposite 0 slower at 0:0 3:5 5:59 8:76 12:89 25:98 90:100
-16 outliers 4 %: covers 95.0 decided 83 wrong 1 of 2464 probably 209 wrong 12 agree 99.4 opposite 0 slower at 0:0 3:8 5:70 8:80 12:92 25:100 90:100
+ 8 noise alone: covers 95.1 decided 75 wrong 1 of 2222 probably 239 wrong 13 agree 99.3 opposite 0 slower at 0:0 3:4 5:60 8:71 12:82 25:100 90:100
+12 noise alone: covers 94.5 decided 82 wrong 0 of 2448 probably 180 wrong 16 agree 99.2 opposite 0 slower at 0:0 3:5 5:68 8:84 12:92 25:100 90:100
+16 noise alone: covers 93.9 decided 86 wrong 0 of 2565 probably 163 wrong 20 agree 99.1 opposite 0 slower at 0:0 3:8 5:72 8:87 12:97 25:100 90:100
+ 8 sessions 5 %: covers 97.1 decided 16 wrong 0 of 482 probably 400 wrong 3 agree 99.9 opposite 0 slower at 0:0 3:0 5:0 8:0 12:1 25:53 90:100
+12 sessions 5 %: covers 98.8 decided 17 wrong 0 of 499 probably 376 wrong 2 agree 100.0 opposite 0 slower at 0:0 3:0 5:0 8:0 12:2 25:58 90:100
+16 sessions 5 %: covers 97.2 decided 16 wrong 0 of 474 probably 420 wrong 6 agree 99.9 opposite 0 slower at 0:0 3:0 5:0 8:0 12:1 25:51 90:100
+ 8 outliers 4 %: covers 95.1 decided 71 wrong 0 of 2114 probably 274 wrong 9 agree 99.0 opposite 0 slower at 0:0 3:4 5:52 8:67 12:76 25:95 90:98
+12 outliers 4 %: covers 94.3 decided 80 wrong 1 of 2393 probably 187 wrong 9 agree 99.4 opposite 0 slower at 0:0 3:8 5:65 8:81 12:91 25:99 90:100
+16 outliers 4 %: covers 94.7 decided 84 wrong 1 of 2514 probably 176 wrong 10 agree 99.2 opposite 0 slower at 0:0 3:9 5:72 8:87 12:93 25:100 90:100
 ";
 
 #[test]
@@ -259,14 +270,13 @@ fn the_rule_does_what_the_manual_says() {
 #[test]
 fn eight_blocks_decide_a_hundred_and_twenty_four_clear_comparisons() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let mut clear = |at: usize| -> Vec<Pair> {
+    let mut clear = |at: usize| -> Cell<Pair> {
         let ratio = if at.is_multiple_of(2) { 1.5 } else { 0.02 };
         let d = |rng: &mut ChaCha8Rng| f64::ln(ratio) + 0.05 * normal(rng);
-        (0..8)
-            .map(|b| Pair::new((0, b), d(&mut rng).exp(), 1.0))
-            .collect()
+        let pairs = (0..8).map(|b| Pair::new((0, b), d(&mut rng).exp(), 1.0));
+        pairs.collect::<Vec<_>>().into()
     };
-    let cells: Vec<Vec<Pair>> = (0..CELLS).map(&mut clear).collect();
+    let cells: Vec<Cell<Pair>> = (0..CELLS).map(&mut clear).collect();
     let judged = stats::judge(&stats::compare_all(&cells, 0.95, 1), DELTA);
     for (at, j) in judged.iter().enumerate() {
         let expected = if at % 2 == 0 {
@@ -283,14 +293,13 @@ fn eight_blocks_decide_a_hundred_and_twenty_four_clear_comparisons() {
 fn nothing_is_made_up_where_nothing_is() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     for _ in 0..20 {
-        let null = |rng: &mut ChaCha8Rng, at: usize| -> Vec<Pair> {
+        let null = |rng: &mut ChaCha8Rng, at: usize| -> Cell<Pair> {
             let d: Vec<f64> = (0..8).map(|_| NOISE[at % 4] * normal(rng)).collect();
             let pairs = d.iter().zip(0..);
-            pairs
-                .map(|(d, b)| Pair::new((0, b), d.exp(), 1.0))
-                .collect()
+            let pairs = pairs.map(|(d, b)| Pair::new((0, b), d.exp(), 1.0));
+            pairs.collect::<Vec<_>>().into()
         };
-        let cells: Vec<Vec<Pair>> = (0..12).map(|at| null(&mut rng, at)).collect();
+        let cells: Vec<Cell<Pair>> = (0..12).map(|at| null(&mut rng, at)).collect();
         let judged = stats::judge(&stats::compare_all(&cells, 0.95, 1), DELTA);
         let words: Vec<Verdict> = judged.iter().map(|j| j.verdict).collect();
         assert!(
@@ -381,47 +390,47 @@ fn alarms(blocks: u32, t: Trouble, pair: Gated, seed: u64) -> [u32; 3] {
 
 /// Pairs of runs, and those of them that each gate fails.
 const GATES: &str = "
- 8 noise alone: 300 the same, 124 cells: slower 1 5% 1 10% 0
+ 8 noise alone: 300 the same, 124 cells: slower 2 5% 2 10% 1
  8 noise alone: 300 the same, 12 cells: slower 0 5% 0 10% 0
  8 noise alone: 300 the same, 3 cells: slower 0 5% 0 10% 0
- 8 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 26
- 8 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 29
- 8 noise alone: 100 +10 % at one point of twelve: slower 97 5% 97 10% 1
+ 8 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 23
+ 8 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 34
+ 8 noise alone: 100 +10 % at one point of twelve: slower 100 5% 100 10% 1
  8 noise alone: 100 +25 % in the only layer: slower 100 5% 100 10% 100
 12 noise alone: 300 the same, 124 cells: slower 0 5% 0 10% 0
-12 noise alone: 300 the same, 12 cells: slower 2 5% 1 10% 0
+12 noise alone: 300 the same, 12 cells: slower 1 5% 0 10% 0
 12 noise alone: 300 the same, 3 cells: slower 0 5% 0 10% 0
-12 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 20
-12 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 29
+12 noise alone: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 25
+12 noise alone: 100 +10 % in the only layer: slower 100 5% 100 10% 31
 12 noise alone: 100 +10 % at one point of twelve: slower 100 5% 100 10% 2
 12 noise alone: 100 +25 % in the only layer: slower 100 5% 100 10% 100
  8 sessions 5 %: 300 the same, 124 cells: slower 0 5% 0 10% 0
  8 sessions 5 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
  8 sessions 5 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
  8 sessions 5 %: 100 +10 % in one layer of eleven: slower 0 5% 0 10% 0
- 8 sessions 5 %: 100 +10 % in the only layer: slower 1 5% 1 10% 1
+ 8 sessions 5 %: 100 +10 % in the only layer: slower 2 5% 2 10% 2
  8 sessions 5 %: 100 +10 % at one point of twelve: slower 0 5% 0 10% 0
- 8 sessions 5 %: 100 +25 % in the only layer: slower 67 5% 67 10% 67
+ 8 sessions 5 %: 100 +25 % in the only layer: slower 70 5% 70 10% 70
 12 sessions 5 %: 300 the same, 124 cells: slower 0 5% 0 10% 0
 12 sessions 5 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
 12 sessions 5 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
 12 sessions 5 %: 100 +10 % in one layer of eleven: slower 0 5% 0 10% 0
-12 sessions 5 %: 100 +10 % in the only layer: slower 2 5% 2 10% 2
+12 sessions 5 %: 100 +10 % in the only layer: slower 1 5% 1 10% 1
 12 sessions 5 %: 100 +10 % at one point of twelve: slower 0 5% 0 10% 0
-12 sessions 5 %: 100 +25 % in the only layer: slower 79 5% 79 10% 79
+12 sessions 5 %: 100 +25 % in the only layer: slower 77 5% 77 10% 77
  8 outliers 4 %: 300 the same, 124 cells: slower 1 5% 1 10% 0
  8 outliers 4 %: 300 the same, 12 cells: slower 0 5% 0 10% 0
  8 outliers 4 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
- 8 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 14
- 8 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 27
- 8 outliers 4 %: 100 +10 % at one point of twelve: slower 85 5% 85 10% 3
+ 8 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 17
+ 8 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 20
+ 8 outliers 4 %: 100 +10 % at one point of twelve: slower 90 5% 90 10% 3
  8 outliers 4 %: 100 +25 % in the only layer: slower 100 5% 100 10% 100
-12 outliers 4 %: 300 the same, 124 cells: slower 1 5% 1 10% 0
-12 outliers 4 %: 300 the same, 12 cells: slower 2 5% 1 10% 0
+12 outliers 4 %: 300 the same, 124 cells: slower 1 5% 1 10% 1
+12 outliers 4 %: 300 the same, 12 cells: slower 2 5% 0 10% 0
 12 outliers 4 %: 300 the same, 3 cells: slower 0 5% 0 10% 0
-12 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 18
-12 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 25
-12 outliers 4 %: 100 +10 % at one point of twelve: slower 99 5% 98 10% 2
+12 outliers 4 %: 100 +10 % in one layer of eleven: slower 100 5% 100 10% 19
+12 outliers 4 %: 100 +10 % in the only layer: slower 100 5% 100 10% 26
+12 outliers 4 %: 100 +10 % at one point of twelve: slower 99 5% 99 10% 2
 12 outliers 4 %: 100 +25 % in the only layer: slower 100 5% 100 10% 100
 ";
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use layermark_model::BASELINE;
-use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
+use layermark_stats::{Cell, Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
 use crate::{Ratio, decide::tally::Tally};
 
@@ -113,8 +113,8 @@ impl Stopping {
     /// changed. A site is looked at only at predefined numbers of pairs, but its estimate uses all
     /// of them.
     pub(crate) fn look(&mut self, tally: &Tally, sites: &[Site]) -> Vec<(Site, Change)> {
-        let pairs: Vec<Vec<Pair>> = sites.iter().map(|s| tally.pairs(s.0, s.1)).collect();
-        let estimates = estimate_pairs(&pairs, LEVEL);
+        let cells: Vec<Cell<Pair>> = sites.iter().map(|s| tally.cell(*s)).collect();
+        let estimates = estimate_pairs(&cells, LEVEL);
         let mut changes = Vec::new();
         for (at, site) in sites.iter().enumerate() {
             let precision = self.precision_of(*site);
@@ -131,7 +131,7 @@ impl Stopping {
                 changes.push((*site, Change::GivenUp));
                 continue;
             }
-            let n = pairs[at].len();
+            let n = cells[at].blocks.len();
             if n == known.n || !layermark_stats::is_look(n) {
                 continue;
             }

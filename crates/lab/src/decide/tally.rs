@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use layermark_model::{BASELINE, Cell, Ledger, TrialRecord};
-use layermark_stats::{Pair, Trimmed, mean};
+use layermark_model::{BASELINE, Cell, Ledger, Site, TrialRecord};
+use layermark_stats::{self as stats, Pair, Trimmed, mean};
 
 use crate::decide::share::{BlockNoise, Noise};
 
@@ -116,6 +116,14 @@ impl Tally {
             return self.ledger.pairs(native, native, own);
         }
         self.ledger.pairs((layer, point), native, Pair::of_rounds)
+    }
+
+    /// The same as a cell of the report.
+    pub(crate) fn cell(&self, (layer, point): Site) -> stats::Cell<Pair> {
+        stats::Cell {
+            operation: point,
+            blocks: self.pairs(layer, point),
+        }
     }
 
     /// Blocks in which a layer has a value at both points.

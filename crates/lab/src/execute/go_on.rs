@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use layermark_model::{BASELINE, Site, Unit};
-use layermark_stats::{Pair, Verdict, compare_all, judge};
+use layermark_stats::{Cell, Pair, Verdict, compare_all, judge};
 
 use crate::{decide::stop::LEVEL, execute::progress::Progress};
 
@@ -32,9 +32,9 @@ impl Progress {
     /// Where a verdict was asked for and there is none. In the baseline alone, the points that are compared
     /// with each other.
     fn undecided(&self) -> Vec<Site> {
-        let compared: Vec<(Vec<Site>, Vec<Pair>)> = if self.run.layers.len() > 1 {
+        let compared: Vec<(Vec<Site>, Cell<Pair>)> = if self.run.layers.len() > 1 {
             self.cells()
-                .map(|site| (vec![site], self.tally.pairs(site.0, site.1)))
+                .map(|site| (vec![site], self.tally.cell(site)))
                 .collect()
         } else {
             self.alternatives()
@@ -60,7 +60,7 @@ impl Progress {
     }
 
     /// Each point of the baseline that is compared with the first one, with both.
-    fn alternatives(&self) -> Vec<(Vec<Site>, Vec<Pair>)> {
+    fn alternatives(&self) -> Vec<(Vec<Site>, Cell<Pair>)> {
         let is_one = |point: &usize| !self.run.points[*point].meaning.alternatives.is_empty();
         let mut points = (0..self.run.points.len()).filter(is_one);
         let Some(first) = points.next() else {
@@ -68,7 +68,7 @@ impl Progress {
         };
         let with_first = |point| {
             let pairs = self.tally.alternatives(BASELINE, point, first);
-            (vec![(BASELINE, point), (BASELINE, first)], pairs)
+            (vec![(BASELINE, point), (BASELINE, first)], pairs.into())
         };
         points.map(with_first).collect()
     }

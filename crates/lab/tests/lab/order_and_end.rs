@@ -559,7 +559,7 @@ fn a_disk_that_drifts_hides_no_difference() {
             let rounds = layer.iter().zip(native).map(|(l, n)| [*l, *n]);
             Pair::of_rounds((0, block), &rounds.collect::<Vec<_>>(), &[])
         });
-        let mut compared = compare_all(&[pairs.collect()], 0.95, 1);
+        let mut compared = compare_all(&[pairs.collect::<Vec<_>>().into()], 0.95, 1);
         compared.remove(0).unwrap()
     };
     let (schedule, mut order) = (Schedule::new(7, 2, 1), Vec::new());

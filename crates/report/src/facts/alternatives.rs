@@ -31,7 +31,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeR
         .collect();
     let pairs = compared
         .iter()
-        .map(|c| index.pairs_of(c.here.0, c.reference.0));
+        .map(|c| index.pairs_of(c.here.0, c.reference.0).into());
     let comparisons = stats::compare_all(&pairs.collect::<Vec<_>>(), LEVEL, run.seed);
     let words = stats::judge(&comparisons, run.plan.delta);
     let all = compared.iter().zip(comparisons.iter().zip(&words));

@@ -125,7 +125,8 @@ impl<'a> PointRounds<'a> {
     ) -> FleetStep {
         let whole: Vec<&FleetRound> = rounds.iter().copied().filter(|r| is_whole(r)).collect();
         let rates = whole.iter().filter_map(|r| Some((0, r.rate()?.ln())));
-        let found = stats::estimate(&[rates.collect(), ratios], LEVEL);
+        let rates: Vec<(u32, f64)> = rates.collect();
+        let found = stats::estimate(&[rates.into(), ratios.into()], LEVEL);
         let read = |at: usize| found.get(at).copied().flatten().map(exp);
         let median = |of: &dyn Fn(&FleetRound) -> Option<f64>| {
             let values: Vec<f64> = whole.iter().filter_map(|r| of(r)).collect();

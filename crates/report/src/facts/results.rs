@@ -144,8 +144,8 @@ fn against_baseline<'a>(
     let others: Vec<&ResultSite> = sites.iter().filter(|s| s.is_compared()).collect();
     let pairs = others
         .iter()
-        .map(|s| index.pairs(s.layer, baseline, s.point));
-    let pairs: Vec<Vec<Pair>> = pairs.collect();
+        .map(|s| s.cell(index.pairs(s.layer, baseline, s.point)));
+    let pairs: Vec<stats::Cell<Pair>> = pairs.collect();
     let compared = stats::compare_all(&pairs, level.of_intervals(), run.seed).into_iter();
     let compared: Vec<Option<stats::Comparison>> = compared
         .zip(&others)
@@ -171,10 +171,10 @@ fn against_baseline<'a>(
             return None;
         }
         let next = site.is_compared().then(|| native.next()).flatten();
-        let found = next.map(|((comparison, judgement), (pairs, by_other))| Against {
+        let found = next.map(|((comparison, judgement), (cell, by_other))| Against {
             comparison,
             judgement,
-            pairs,
+            pairs: cell.blocks,
             by_other,
         });
         Some(found.unwrap_or_default())
@@ -196,12 +196,14 @@ fn by_other_times(sites: &[&ResultSite]) -> Vec<Option<Estimate>> {
         let pairs = of.iter().map(|i| {
             let site = sites[*i];
             let index = site.index;
-            index.pairs_by(other, site.layer, site.baseline, site.point)
+            site.cell(index.pairs_by(other, site.layer, site.baseline, site.point))
         });
-        let pairs: Vec<Vec<Pair>> = pairs.collect();
+        let pairs: Vec<stats::Cell<Pair>> = pairs.collect();
         let found = stats::estimate_pairs(&pairs, LEVEL);
         for ((at, found), pairs) in of.into_iter().zip(found).zip(pairs) {
-            all[at] = found.as_ref().map(|e| sites[at].by_other_time(e, &pairs));
+            all[at] = found
+                .as_ref()
+                .map(|e| sites[at].by_other_time(e, &pairs.blocks));
         }
     }
     all

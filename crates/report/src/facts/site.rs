@@ -58,6 +58,14 @@ impl<'a> ResultSite<'a> {
         &self.run.points[self.point]
     }
 
+    /// Its blocks among those of the report.
+    pub fn cell(&self, blocks: Vec<Pair>) -> stats::Cell<Pair> {
+        stats::Cell {
+            operation: self.point,
+            blocks,
+        }
+    }
+
     /// Names that sentences use.
     fn names(&self) -> Names<'a> {
         Names {

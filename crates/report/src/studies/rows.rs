@@ -169,7 +169,7 @@ pub fn compared(
             pairs_by(data, here, there, |trial| trial.figures.number(name))
         }
     };
-    let pairs: Vec<_> = sides.iter().map(pairs).collect();
+    let pairs: Vec<_> = sides.iter().map(|s| pairs(s).into()).collect();
     compare_all(&pairs, LEVEL, data.run.seed)
 }
 

@@ -2,7 +2,7 @@
 
 use layermark_model::{BASELINE, Ledger};
 use layermark_report::Report;
-use layermark_stats::{Pair, Trimmed, compare_all};
+use layermark_stats::{Cell, Pair, Trimmed, compare_all};
 use layermark_testkit::fixtures::fixture;
 
 #[test]
@@ -48,11 +48,12 @@ fn the_alarm_is_as_it_was_without_the_controls_turns_in_the_ratios() {
     let sites: Vec<(usize, usize)> = layers
         .flat_map(|layer| points.clone().map(move |point| (layer, point)))
         .collect();
-    let pairs: Vec<Vec<Pair>> = sites
-        .iter()
-        .map(|site| ledger.pairs(*site, (BASELINE, site.1), Pair::of_rounds))
-        .collect();
-    let expected = compare_all(&pairs, 0.95, kept.run.seed);
+    let cell = |site: &(usize, usize)| Cell {
+        operation: site.1,
+        blocks: ledger.pairs(*site, (BASELINE, site.1), Pair::of_rounds),
+    };
+    let cells: Vec<Cell<Pair>> = sites.iter().map(cell).collect();
+    let expected = compare_all(&cells, 0.95, kept.run.seed);
     let control = kept.run.control().expect("a control");
     let rows = &report.control.as_ref().expect("a control").results;
     assert_eq!(rows.len(), kept.run.points.len());

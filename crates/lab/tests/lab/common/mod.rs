@@ -595,12 +595,13 @@ pub fn ratio(trials: &[TrialRecord], layer: usize, point: usize) -> layermark_st
         .iter()
         .map(|t| (t.cell.layer, t.cell.point))
         .collect();
-    let pairs = |(layer, point): &(usize, usize)| -> Vec<_> {
-        ledger.pairs(
+    let pairs = |(layer, point): &(usize, usize)| layermark_stats::Cell {
+        operation: *point,
+        blocks: ledger.pairs(
             (*layer, *point),
             (0, *point),
             layermark_stats::Pair::of_rounds,
-        )
+        ),
     };
     let cells: Vec<_> = cells.into_iter().filter(|c| c.0 > 0).collect();
     let pairs: Vec<_> = cells.iter().map(pairs).collect();
