@@ -87,9 +87,9 @@ pub fn compare_all(cells: &[Cell<Pair>], level: f64, seed: u64) -> Vec<Option<Co
 
 /// The statistic of every cell, without the slow parts: outliers, and steps in the series.
 ///
-/// Cells without the control's turns have more noise than those with them, so an operation's cells with and without them
-/// share a variance of their own each. What all cells share is estimated for them from all cells without these turns: with
-/// less, their intervals would be too narrow, and the control's alarm false more often.
+/// Cells without the control's turns have more noise than those with them, so those of one operation are apart. What all
+/// cells share is estimated for them from all cells without these turns: with less, their intervals would be too narrow,
+/// and the control's alarm false more often.
 pub fn estimate_pairs(cells: &[Cell<Pair>], level: f64) -> Vec<Option<Estimate>> {
     let has_control = |cell: &Cell<Pair>| cell.blocks.iter().any(Pair::has_control);
     let estimates = |of: fn(&Pair) -> BlockValue| {
