@@ -30,8 +30,8 @@ pub fn source() -> Source {
     *SOURCE.get_or_init(Source::detect)
 }
 
-/// Measures the clock, the empty loop, the null operation and the time waited for a CPU. A part ends after
-/// [`PART_NS`] and its last batch.
+/// Measures the clock, the empty loop, the null operation, and what it costs to read how long this thread waited for a CPU.
+/// Each part has at least [`LEAST`] batches, and begins none after [`PART_NS`] otherwise.
 pub fn self_test() -> SelfTest {
     let source = source();
     let mut recorder = Recorder::new();

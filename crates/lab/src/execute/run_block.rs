@@ -337,6 +337,7 @@ mod tests {
         assert_eq!(charges(&[Duration::ZERO; 2]), [Duration::ZERO; 2]);
         assert!(charges(&[]).is_empty());
     }
+
     #[test]
     fn what_was_removed_is_used_again_where_turns_make_files_and_nothing_else_is_colder() {
         let made = |cost, uses_up| {
