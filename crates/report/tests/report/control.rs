@@ -1,9 +1,10 @@
-//! The control's turns count with native's, and its alarm is native against native.
+//! What is computed from the stored rounds, by this test and by the report: the control's turns count with native's, its
+//! alarm is native against native, and the noise of a comparison is averaged with that of its operation.
 
 use layermark_model::{BASELINE, Ledger};
 use layermark_report::Report;
 use layermark_stats::{Cell, Pair, Trimmed, compare_all};
-use layermark_testkit::fixtures::fixture;
+use layermark_testkit::{fixtures::fixture, sample::Sample};
 
 #[test]
 fn a_reader_of_json_can_compute_the_ratio() {
@@ -76,4 +77,54 @@ fn the_alarm_is_as_it_was_without_the_controls_turns_in_the_ratios() {
         }
     }
     assert!(narrower > 10, "{narrower} of 28: the control counts in 18");
+}
+
+#[test]
+fn the_noise_of_a_comparison_is_averaged_with_that_of_its_operation() {
+    let layers = ["a", "b", "c", "d", "e", "f", "g"];
+    let (mut run, trials) = Sample {
+        layers: vec!["overlay:upper"; layers.len()],
+        points: vec!["open and stat", "random write, fsync each"],
+        control: false,
+        ..Sample::default()
+    }
+    .build();
+    for (layer, name) in run.layers[BASELINE + 1..].iter_mut().zip(layers) {
+        layer.name = name.into();
+    }
+    let report = Report::build(&run, &trials);
+    let mut ledger = Ledger::default();
+    for record in &trials {
+        ledger.add(record);
+    }
+    let sites: Vec<(usize, usize)> = (BASELINE + 1..run.layers.len())
+        .flat_map(|layer| (0..run.points.len()).map(move |point| (layer, point)))
+        .collect();
+    // The ends of each interval, if these operations vary each in its own way.
+    let expected = |operation: &dyn Fn(usize) -> usize| -> Vec<[f64; 2]> {
+        let cell = |site: &(usize, usize)| Cell {
+            operation: operation(site.1),
+            blocks: ledger.pairs(*site, (BASELINE, site.1), Pair::of_rounds),
+        };
+        let cells: Vec<Cell<Pair>> = sites.iter().map(cell).collect();
+        let compared = compare_all(&cells, 0.95, run.seed);
+        let interval = |c: Option<layermark_stats::Comparison>| c?.ratio_interval;
+        let ends = compared
+            .into_iter()
+            .map(|c| interval(c).expect("blocks of a made-up run"));
+        ends.map(|i| [i.low, i.high]).collect()
+    };
+    let told: Vec<[f64; 2]> = sites
+        .iter()
+        .map(|(layer, point)| {
+            let (name, label) = (&run.layers[*layer].name, &run.points[*point].label);
+            let mut rows = report.results.iter();
+            let row = rows.find(|r| r.layer == *name && r.label == *label);
+            let ratio = row.and_then(|r| r.ratio.as_ref()).expect("a ratio");
+            ratio.interval.expect("an interval")
+        })
+        .collect();
+    assert_eq!(told, expected(&|point| point));
+    let alike = expected(&|_| 0);
+    assert!(told.iter().zip(&alike).all(|(told, alike)| told != alike));
 }
