@@ -14,10 +14,10 @@ use crate::{Interval, bca};
 pub struct Histograms(Deserializer);
 
 impl Histograms {
-    /// Decodes a histogram. `None` if it is unreadable or empty.
-    pub fn read(&mut self, bytes: &[u8]) -> Option<Histogram<u64>> {
+    /// Decodes the operations of a histogram. `None` if it is unreadable or empty.
+    pub fn read(&mut self, bytes: &[u8]) -> Option<Operations> {
         let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
-        (!one.is_empty()).then_some(one)
+        (!one.is_empty()).then(|| Operations::from(&one))
     }
 }
 
@@ -62,9 +62,11 @@ pub struct Pooled {
     trials: Vec<Trial>,
     /// Indexes of the trials of each session, from which [`bca`] draws.
     sessions: Vec<Vec<f64>>,
+    /// The operations of all trials as one.
+    all: Trial,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Trial {
     sum: f64,
     /// Values in ascending order, each with the number of operations up to it.
@@ -117,18 +119,24 @@ impl Pooled {
             let indexes = first..all.trials.len();
             all.sessions.push(indexes.map(|at| at as f64).collect());
         }
+        let counts = sessions.iter().flatten().flat_map(|t| &t.counts);
+        let mut together = Operations {
+            sum: all.trials.iter().map(|t| t.sum).sum(),
+            counts: counts.copied().collect(),
+        };
+        together.counts.sort_unstable();
+        all.all = Trial::new(&together);
         all
     }
 
     /// The number of operations.
     pub fn operations(&self) -> u64 {
-        self.trials.iter().map(Trial::operations).sum()
+        self.all.operations()
     }
 
     /// Arithmetic mean of all operations, in their unit. `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self.trials.iter().map(|t| t.sum).sum();
-        let mean = sum / self.operations() as f64;
+        let mean = self.all.sum / self.operations() as f64;
         mean.is_finite().then_some(mean)
     }
 
@@ -152,8 +160,8 @@ impl Pooled {
     /// quantiles in statistical packages", 1996). `None` without operations or for a `p` outside
     /// (0, 1].
     pub fn percentile(&self, p: f64) -> Option<u64> {
-        let all: Vec<f64> = self.sessions.concat();
-        Some(Ladder::new(&self.trials, p)?.percentile(&all))
+        let is_one = p > 0.0 && p <= 1.0;
+        self.all.percentile(p).filter(|_| is_one)
     }
 
     /// [`bca`] interval of [`Pooled::percentile`]. Its resolution is that of the values: trials

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hdrhistogram::Histogram;
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureValue, Run, Trial};
 use layermark_stats::median;
 
 use super::{
     index::Index,
-    latency::Histograms,
+    latency,
     others::{self, DeviceCounter},
 };
 use crate::{
@@ -200,19 +199,9 @@ impl FigureSite<'_> {
 
     /// Percentile of all operations of all trials together.
     fn within(&self, percent: u32) -> Option<f64> {
-        let mut histograms = Histograms::default();
-        let mut all: Option<Histogram<u64>> = None;
-        for latency in self.trials.iter().filter_map(|t| t.latency.as_ref()) {
-            let Some(one) = histograms.read(latency) else {
-                continue;
-            };
-            match &mut all {
-                // All probes use the same bounds.
-                Some(all) => drop(all.add(one)),
-                None => all = Some(one),
-            }
-        }
-        Some(all?.value_at_quantile(f64::from(percent) / 100.0) as f64 / 1e3)
+        let trials = self.trials.iter().copied();
+        let ns = latency::percentile(trials, f64::from(percent) / 100.0)?;
+        Some(ns / 1e3)
     }
 
     /// The text with the figures in place of their names.

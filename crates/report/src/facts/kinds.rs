@@ -1,7 +1,6 @@
 //! Detects points whose operations are of two kinds: served from memory and from the device.
 
 use layermark_model::{Latency, Trial};
-use layermark_stats::Operations;
 
 use crate::{facts::latency::Histograms, types::TwoKinds};
 
@@ -34,8 +33,8 @@ struct Bin {
 fn steps<'a>(all: impl Iterator<Item = &'a Latency>) -> Vec<Bin> {
     let mut bins = Vec::new();
     let mut histograms = Histograms::default();
-    for histogram in all.filter_map(|latency| histograms.read(latency)) {
-        for (value, count) in Operations::from(&histogram).counts {
+    for operations in all.filter_map(|latency| histograms.read(latency)) {
+        for (value, count) in operations.counts {
             let ns = value.max(1) as f64;
             let at = (ns.log2() * STEPS) as usize;
             if bins.len() <= at {

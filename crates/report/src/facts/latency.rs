@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use hdrhistogram::Histogram;
 use layermark_model::{Latency, Trial};
 use layermark_stats::{self as stats, Operations, Pooled};
 
@@ -34,23 +33,19 @@ const BEYOND: f64 = 10.0;
 pub struct Histograms(stats::Histograms);
 
 impl Histograms {
-    /// Decodes a histogram. `None` if it is unreadable or empty.
-    pub fn read(&mut self, latency: &Latency) -> Option<Histogram<u64>> {
+    /// The operations of a trial, by their nanoseconds. `None` if its histogram is unreadable or empty.
+    pub fn read(&mut self, latency: &Latency) -> Option<Operations> {
         let bytes = STANDARD.decode(&latency.histogram).ok()?;
         self.0.read(&bytes)
     }
 }
 
-/// Median of all operations of these trials, ns. `None` if no trial has a readable histogram.
-pub fn median<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<f64> {
+/// Percentile (`p` of 1) of all operations of these trials, ns. `None` if no trial has a readable histogram.
+pub fn percentile<'a>(trials: impl Iterator<Item = &'a Trial>, p: f64) -> Option<f64> {
     let mut histograms = Histograms::default();
     let read = trials.filter_map(|t| histograms.read(t.latency.as_ref()?));
-    let all = read.reduce(|mut all, one| {
-        // Those of one version have the same bounds.
-        let _ = all.add(one);
-        all
-    })?;
-    Some(all.value_at_quantile(0.5) as f64)
+    let found = Pooled::new(&[read.collect()]).percentile(p)?;
+    Some(found as f64)
 }
 
 /// Merges the histograms of trials, each with its session. `None` if no trial has a readable one.
@@ -71,10 +66,7 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
         let Some(one) = histograms.read(latency) else {
             continue;
         };
-        sessions
-            .entry(session)
-            .or_default()
-            .push(Operations::from(&one));
+        sessions.entry(session).or_default().push(one);
         // The probe stores the extremes exactly; a histogram rounds them.
         min = min.min(latency.min);
         max = max.max(latency.max);
@@ -141,6 +133,8 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::Histogram;
+
     use super::*;
 
     fn trial(values: impl Iterator<Item = u64>) -> Trial {

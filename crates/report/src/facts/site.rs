@@ -229,7 +229,7 @@ impl<'a> ResultSite<'a> {
     fn median_ratio(&self, row: &ResultRow) -> Option<f64> {
         let slower = row.verdict == Verdict::Slower || row.probably == Some(Verdict::Slower);
         let own = row.latency_us.as_ref().filter(|_| slower)?.p50;
-        let native = latency::median(self.native_beside())? / 1e3;
+        let native = latency::percentile(self.native_beside(), 0.5)? / 1e3;
         (native > 0.0).then(|| own / native)
     }
 

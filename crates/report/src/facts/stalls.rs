@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use layermark_model::{Trial, flags};
-use layermark_stats::Operations;
 
 use crate::{
     facts::latency::Histograms,
@@ -36,10 +35,10 @@ fn counts<'a>(trials: impl Iterator<Item = &'a Trial>) -> Counts {
     let mut histograms = Histograms::default();
     let mut counts = Counts::new();
     for latency in trials.filter_map(|t| t.latency.as_ref()) {
-        let Some(histogram) = histograms.read(latency) else {
+        let Some(operations) = histograms.read(latency) else {
             continue;
         };
-        for (value, count) in Operations::from(&histogram).counts {
+        for (value, count) in operations.counts {
             let value = value.min(latency.max.max(1));
             *counts.entry(value).or_default() += count;
         }
