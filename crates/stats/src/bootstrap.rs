@@ -7,7 +7,7 @@ use crate::robust::quantile_of_sorted;
 use crate::{Interval, all_finite, mean, normal_cdf, normal_quantile};
 
 /// The usual number of resamples.
-pub const RESAMPLES: usize = 9_999;
+pub const RESAMPLES: usize = 1_999;
 
 /// From this many sessions, the jackknife for the acceleration leaves out whole sessions.
 const SESSIONS_FOR_JACKKNIFE: usize = 5;
