@@ -98,10 +98,10 @@ impl LineReader {
                 Ok(false) => return ReadLine::None,
                 Err(_) => return ReadLine::End,
             }
-            self.read.resize(length + PIECE, 0);
-            let got = from.read(&mut self.read[length..]);
-            self.read
-                .truncate(length + got.as_ref().copied().unwrap_or(0));
+            let mut piece = vec![0; PIECE];
+            let got = from.read(&mut piece);
+            let n = got.as_ref().map_or(0, |n| *n);
+            self.read.extend_from_slice(&piece[..n]);
             match got {
                 Ok(0) if self.read.is_empty() => return ReadLine::End,
                 // The incomplete last line of a failing probe is worth showing.

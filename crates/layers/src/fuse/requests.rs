@@ -132,7 +132,7 @@ thread_local! {
 pub(crate) fn with_buffer<T>(size: usize, what: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < size + ALIGN {
-            buffer.resize(size + ALIGN, 0);
+            *buffer = vec![0; size + ALIGN];
         }
         let start = buffer.as_ptr().align_offset(ALIGN);
         what(&mut buffer[start..start + size])

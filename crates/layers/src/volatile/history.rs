@@ -114,7 +114,7 @@ impl History {
             Some(parts) => write_parts(parts, self.size()?, to)?,
             None => copy_sparse_file(&self.start, to)?,
         };
-        let mut buffer = Vec::new();
+        let mut buffer = vec![0; PART as usize];
         let pieces = self.journal.survivors(point, choice);
         // What was written again as a whole is copied once: a journal is written round and round.
         let places = pieces.iter().map(|p| (p.offset, p.length));
@@ -171,13 +171,13 @@ fn write_parts(parts: &[Part], size: u64, to: &Path) -> io::Result<File> {
 fn copy_sparse_file(from: &File, to: &Path) -> io::Result<File> {
     let made = File::create_new(to)?;
     made.set_len(from.metadata()?.len())?;
-    let mut buffer = Vec::new();
+    let mut buffer = vec![0; PART as usize];
     for (mut at, end) in data(from)? {
         while at < end {
             let part = (end - at).min(PART);
-            buffer.resize(part as usize, 0);
-            from.read_exact_at(&mut buffer, at)?;
-            write_data(&buffer, &made, at)?;
+            let bytes = &mut buffer[..part as usize];
+            from.read_exact_at(bytes, at)?;
+            write_data(bytes, &made, at)?;
             at += part;
         }
     }
@@ -206,13 +206,13 @@ fn copy(
     to: &File,
     mut place: u64,
     mut length: u64,
-    buffer: &mut Vec<u8>,
+    buffer: &mut [u8],
 ) -> io::Result<()> {
     while length > 0 {
         let part = length.min(PART);
-        buffer.resize(part as usize, 0);
-        from.read_exact_at(buffer, at)?;
-        to.write_all_at(buffer, place)?;
+        let bytes = &mut buffer[..part as usize];
+        from.read_exact_at(bytes, at)?;
+        to.write_all_at(bytes, place)?;
         (at, place, length) = (at + part, place + part, length - part);
     }
     Ok(())
