@@ -7,7 +7,8 @@ usage: scripts/promises.py --table    prints them as Markdown, a page of the boo
 A promise is a bullet, a row of a table, a paragraph, or a line of shell with a comment, below a heading; a list after
 "Not promised:" is none. A table with a column `test` names the tests of its rows, each by the end of its path. Those of
 all others are in tests/promises.toml, whose head says how. They are looked for in the sources, and nothing is compiled.
-So are the end-to-end tests that `make check` takes, in .config/nextest.toml.
+So are the end-to-end tests that `make check` takes, in .config/nextest.toml, and those that `make test` leaves to
+`make soak`, among which no promise may have its guard.
 """
 import re
 import signal
@@ -177,7 +178,20 @@ def guarded() -> tuple[list[tuple[Promise, list[str]]], list[str]]:
         found.append((promise, names))
     faults += [f"{CHECKED}: there is no test {name}" for name in re.findall(r"test\(=(\w+::[\w:]+)\)", read(CHECKED))
                if not tests.has(f"layermark::e2e {name}")]
+    faults += left_out(tests, found)
     return found, faults + [f"{DATA}: nothing begins so: {': '.join(entry)}" for entry in sorted(unused)]
+
+
+def left_out(tests: Tests, found: list[tuple[Promise, list[str]]]) -> Iterator[str]:
+    """What is wrong with the tests that only `make soak` runs."""
+    words = tomllib.loads(read(CHECKED))["profile"]["default"]["default-filter"]
+    for exactly, name in re.findall(r"not test\((=|/)(.+?)/?\)\n", words + "\n"):
+        like = re.compile(re.escape(name) + "$" if exactly == "=" else name)
+        if not any(like.search(path) for _, path in tests.all):
+            yield f"{CHECKED}: there is no test like {name}"
+        for promise, names in found:
+            guards = [test for test in names if like.search(test.partition(" ")[2])]
+            yield from (f"{CHECKED}: `make test` leaves out {test}, which guards: {promise.text}" for test in guards)
 
 
 def main() -> int:

@@ -313,7 +313,7 @@ fn what_is_not_a_number_is_an_empty_cell() {
 }
 
 #[test]
-fn a_hundred_thousand_trials_are_streamed() {
+fn twenty_thousand_trials_are_streamed() {
     let (run, trials) = Sample {
         blocks: 1,
         ..Sample::default()
@@ -321,15 +321,15 @@ fn a_hundred_thousand_trials_are_streamed() {
     .build();
     let mut report = Report::build(&run, &trials);
     let one = report.trials[0].clone();
-    report.trials = (0..100_000)
+    report.trials = (0..20_000)
         .map(|seq| layermark_report::TrialRow { seq, ..one.clone() })
         .collect();
     let bytes = bytes(&report);
-    assert!(bytes.len() < 20 << 20, "{}", bytes.len());
+    assert!(bytes.len() < 4 << 20, "{}", bytes.len());
     let mut book: Book = Xlsx::new(Cursor::new(bytes)).unwrap();
     let range = sheet(&mut book, "Trials");
-    assert_eq!(range.height(), 100_001);
-    assert_eq!(number(&range, 100_000, 0), Some(99_999.0));
+    assert_eq!(range.height(), 20_001);
+    assert_eq!(number(&range, 20_000, 0), Some(19_999.0));
 }
 
 #[test]
