@@ -100,28 +100,27 @@ fn the_noise_of_a_comparison_is_averaged_with_that_of_its_operation() {
     let sites: Vec<(usize, usize)> = (BASELINE + 1..run.layers.len())
         .flat_map(|layer| (0..run.points.len()).map(move |point| (layer, point)))
         .collect();
-    // The ends of each interval, if these operations vary each in its own way.
-    let expected = |operation: &dyn Fn(usize) -> usize| -> Vec<[f64; 2]> {
+    // The ends of each interval to the last bit, if the noise of these operations is averaged.
+    let expected = |operation: &dyn Fn(usize) -> usize| -> Vec<[u64; 2]> {
         let cell = |site: &(usize, usize)| Cell {
             operation: operation(site.1),
             blocks: ledger.pairs(*site, (BASELINE, site.1), Pair::of_rounds),
         };
         let cells: Vec<Cell<Pair>> = sites.iter().map(cell).collect();
-        let compared = compare_all(&cells, 0.95, run.seed);
-        let interval = |c: Option<layermark_stats::Comparison>| c?.ratio_interval;
-        let ends = compared
-            .into_iter()
-            .map(|c| interval(c).expect("blocks of a made-up run"));
-        ends.map(|i| [i.low, i.high]).collect()
+        let compared = compare_all(&cells, 0.95, run.seed).into_iter();
+        let intervals = compared.map(|c| c.and_then(|c| c.ratio_interval).expect("blocks"));
+        intervals
+            .map(|i| [i.low, i.high].map(f64::to_bits))
+            .collect()
     };
-    let told: Vec<[f64; 2]> = sites
+    let told: Vec<[u64; 2]> = sites
         .iter()
         .map(|(layer, point)| {
             let (name, label) = (&run.layers[*layer].name, &run.points[*point].label);
             let mut rows = report.results.iter();
             let row = rows.find(|r| r.layer == *name && r.label == *label);
             let ratio = row.and_then(|r| r.ratio.as_ref()).expect("a ratio");
-            ratio.interval.expect("an interval")
+            ratio.interval.expect("an interval").map(f64::to_bits)
         })
         .collect();
     assert_eq!(told, expected(&|point| point));
