@@ -96,7 +96,11 @@ impl Trial {
         after.checked_sub(1).map_or(0, |at| self.up_to[at].1)
     }
 
+    /// `None` without operations or for a `p` outside (0, 1].
     fn percentile(&self, p: f64) -> Option<u64> {
+        if !(p > 0.0 && p <= 1.0) {
+            return None;
+        }
         let rank = rank(p, self.operations());
         let at = self.up_to.partition_point(|(_, n)| *n < rank);
         self.up_to.get(at).map(|(value, _)| *value)
@@ -160,8 +164,7 @@ impl Pooled {
     /// quantiles in statistical packages", 1996). `None` without operations or for a `p` outside
     /// (0, 1].
     pub fn percentile(&self, p: f64) -> Option<u64> {
-        let is_one = p > 0.0 && p <= 1.0;
-        self.all.percentile(p).filter(|_| is_one)
+        self.all.percentile(p)
     }
 
     /// [`bca`] interval of [`Pooled::percentile`]. Its resolution is that of the values: trials
@@ -197,9 +200,6 @@ struct Ladder {
 impl Ladder {
     /// `None` without trials or for a `p` outside (0, 1].
     fn new(trials: &[Trial], p: f64) -> Option<Self> {
-        if !(p > 0.0 && p <= 1.0) {
-            return None;
-        }
         let own: Vec<u64> = trials.iter().filter_map(|t| t.percentile(p)).collect();
         let between = *own.iter().min()?..=*own.iter().max()?;
         let values = trials

@@ -98,6 +98,7 @@ impl LineReader {
                 Ok(false) => return ReadLine::None,
                 Err(_) => return ReadLine::End,
             }
+            // Not a longer vector: a debug build, which tests run, fills that byte by byte.
             let mut piece = vec![0; PIECE];
             let got = from.read(&mut piece);
             let n = got.as_ref().map_or(0, |n| *n);
