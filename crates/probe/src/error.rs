@@ -36,6 +36,12 @@ pub fn defect(error: &io::Error) -> Option<Defect> {
     (is_lock || lacks).then_some(Defect::Lacks)
 }
 
+/// A path as the user knows it, if the process is in the layer's directory.
+pub fn shown(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    absolute.as_deref().unwrap_or(path).display().to_string()
+}
+
 impl ProbeError {
     /// An error that no system call reported.
     pub fn new(message: impl Into<String>) -> Self {
@@ -66,11 +72,7 @@ impl ProbeError {
             _ => None,
         };
         Self {
-            message: format!(
-                "cannot {what} {}: {}",
-                path.display(),
-                in_words(path, error)
-            ),
+            message: format!("cannot {what} {}: {}", shown(path), in_words(path, error)),
             hint: hint.map(str::to_owned),
             errno: error.raw_os_error(),
             defect: defect(error),

@@ -5,7 +5,7 @@ use std::{fs::File, io, path::Path};
 use layermark_sys::served;
 use rustix::fs::Advice;
 
-use crate::{ProbeError, resident};
+use crate::{ProbeError, error::shown, resident};
 
 /// Drops the file from the page cache. It is synced first, since dirty pages stay. Whether the pages left
 /// is checked afterwards (`resident`).
@@ -59,7 +59,7 @@ pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<Prob
     }
     let message = format!(
         "O_DIRECT refused at {what} by the file system of {}",
-        path.display()
+        shown(path)
     );
     let refused = ProbeError {
         message,

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    env::set_current_dir,
     io::{self, BufRead, Write},
     os::fd::{AsFd, AsRawFd},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -250,10 +251,12 @@ impl<'env, W: Write> Server<'env, W> {
         let Some(PreparedJob { id, work, .. }) = self.ready.take() else {
             return Ok(());
         };
-        match self.attended(id, move || {
+        let dropped = self.attended(id, move || {
             drop(work);
             Ok(())
-        }) {
+        });
+        leave();
+        match dropped {
             Ok(()) => Ok(()),
             Err(e) => self.fail(Some(id), e),
         }
@@ -275,7 +278,10 @@ impl<'env, W: Write> Server<'env, W> {
                 self.ready = Some(PreparedJob::new(job.id, work));
                 self.say(&FromProbe::Ready { id: job.id })
             }
-            Err(e) => self.fail(Some(job.id), e),
+            Err(e) => {
+                leave();
+                self.fail(Some(job.id), e)
+            }
         }
     }
 
@@ -483,6 +489,7 @@ impl<'env, W: Write> Server<'env, W> {
             drop(work);
             Ok(trial)
         });
+        leave();
         match ended {
             Ok(trial) => self.say(&FromProbe::Trial {
                 id,
@@ -494,8 +501,16 @@ impl<'env, W: Write> Server<'env, W> {
 }
 
 fn prepare(job: &Job) -> Result<Box<dyn Work>, ProbeError> {
-    let (workload, context) = read(job)?;
-    workload.prepare(Path::new(&job.dir), &job.point, &context)
+    let (workload, mut context) = read(job)?;
+    let dir = Path::new(&job.dir);
+    set_current_dir(dir).map_err(|e| ProbeError::io("enter", dir, &e))?;
+    context.inside = true;
+    workload.prepare(dir, &job.point, &context)
+}
+
+/// Leaves the layer, which could not be unmounted with a process in it.
+fn leave() {
+    let _ = set_current_dir("/");
 }
 
 /// The workload and the context of a job.
@@ -528,6 +543,7 @@ fn read(job: &Job) -> Result<(&'static dyn Workload, Context), ProbeError> {
             || job.point.meaning.is_direct(),
         env: job.env.clone(),
         peer: job.peer.clone(),
+        inside: false,
     };
     Ok((workload, context))
 }

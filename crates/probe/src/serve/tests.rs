@@ -233,3 +233,37 @@ fn the_secret_of_a_far_end_is_not_shown() {
     let text = complaint(&said[0]);
     assert!(text.contains("serve") && !text.contains("hush"), "{text}");
 }
+
+/// Names start there, however deep the layer is. Afterwards it can be unmounted.
+#[test]
+fn a_job_is_done_in_the_layer_s_directory_and_leaves_it() {
+    let here = || std::env::current_dir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let layer = home.path().canonicalize().unwrap();
+    let settings = serde_json::json!({"workload": "meta", "op": "create", "files": 3});
+    let settings = serde_json::from_value(settings).unwrap();
+    let meta = workloads::find("meta").unwrap();
+    let made = Job {
+        dir: layer.to_string_lossy().into_owned(),
+        point: meta.points(&settings, 1.0).unwrap().remove(0),
+        ..job(1, "")
+    };
+    let mut absent = job(2, "");
+    absent.dir.clone_from(&made.dir);
+    let said = with_server(|server| {
+        server.prepare(&made).unwrap();
+        assert_eq!(here(), layer);
+        whole(server, 1);
+        assert_eq!(here(), Path::new("/"));
+        // It has no packaged file.
+        server.prepare(&absent).unwrap();
+        assert_eq!(here(), Path::new("/"));
+        server.prepare(&made).unwrap();
+        server.drop_ready().unwrap();
+        assert_eq!(here(), Path::new("/"));
+    });
+    let errors = said.iter().filter(|e| matches!(e, FromProbe::Error { .. }));
+    let errors: Vec<&str> = errors.map(complaint).collect();
+    let path = format!("{}/packaged/", layer.display());
+    assert!(errors.len() == 1 && errors[0].contains(&path), "{errors:?}");
+}

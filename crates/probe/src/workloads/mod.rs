@@ -192,7 +192,7 @@ fn with_cpus(point: &Point, count: u64, named: Option<&str>) -> Point {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{TurnRequest, Work};
+    use crate::{Context, TurnRequest, Work};
     use layermark_model::{ParamKind, Trial};
     use std::{fs, path::Path};
 
@@ -215,6 +215,37 @@ pub(crate) mod tests {
                 "{folder}/{name} is not listed: add `{}` to ALL in {folder}/mod.rs",
                 line.replace("NAME", &name),
             );
+        }
+    }
+
+    /// What names take must not depend on how deep the layer's directory is.
+    #[test]
+    fn names_inside_the_clock_are_looked_up_in_the_process_s_directory() {
+        let home = tempfile::tempdir().unwrap();
+        std::env::set_current_dir(home.path()).unwrap();
+        let context = Context {
+            inside: true,
+            ..Context::least()
+        };
+        for (id, op) in [
+            ("file", "read"),
+            ("file", "rewrite"),
+            ("meta", "stat"),
+            ("meta", "create"),
+        ] {
+            let workload = find(id).unwrap();
+            let settings = serde_json::json!({"workload": id, "op": op});
+            let settings = serde_json::from_value(settings).unwrap();
+            let at = workload.points(&settings, 0.1).unwrap().remove(0);
+            let files: Vec<_> = at.needs.packaged_files().collect();
+            crate::packaged::write(Path::new("packaged"), &files, 3, &|| true).unwrap();
+            // Nothing is there.
+            let work = workload.prepare(Path::new("/nowhere"), &at, &context);
+            let mut work = work.unwrap_or_else(|e| panic!("{id} {op}: {e}"));
+            let (ask, mut trial) = (TurnRequest::default(), Trial::default());
+            work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+            work.settle(&mut trial).unwrap();
+            work.end(&mut trial).unwrap();
         }
     }
 

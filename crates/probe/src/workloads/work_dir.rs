@@ -1,5 +1,6 @@
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     fs,
     io::{self, Write, stderr},
     path::{Path, PathBuf},
@@ -10,7 +11,7 @@ use std::{
 
 use layermark_model::random_name;
 
-use crate::{ProbeError, clock::monotonic_ns};
+use crate::{ProbeError, clock::monotonic_ns, error::shown};
 
 /// Prefix of their names.
 const PREFIX: &str = "work-";
@@ -31,8 +32,8 @@ const TEST_NS: u64 = 4_000_000;
 /// The longest median of so many files in turn counts.
 const MEDIAN_OF: usize = 16;
 
-/// Directories of this process.
-static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Names of directories of this process.
+static OURS: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
 
 /// A directory in the layer's directory for the files of a trial. Its content is removed on drop,
 /// unless it is left to the owner of the layer. Only the probes that run the job write there.
@@ -102,11 +103,17 @@ impl WorkDir {
     }
 
     fn at(path: PathBuf) -> Self {
-        ours().insert(path.clone());
-        Self {
+        let work = Self {
             path,
             beside: Vec::new(),
-        }
+        };
+        ours().insert(work.name());
+        work
+    }
+
+    /// No other directory has it, and it is the same however its parent is named.
+    fn name(&self) -> OsString {
+        self.path.file_name().unwrap_or_default().to_owned()
     }
 
     /// Leaves it, with this many files in it, to the owner of the layer, because removing them
@@ -149,8 +156,9 @@ fn clear(dir: &Path) -> Result<(), ProbeError> {
     let clear = || -> io::Result<()> {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
-            let made = entry.file_name().to_string_lossy().starts_with(PREFIX);
-            if made && !ours().contains(&entry.path()) {
+            let name = entry.file_name();
+            let made = name.to_string_lossy().starts_with(PREFIX);
+            if made && !ours().contains(&name) {
                 remove(&entry.path())?;
             }
         }
@@ -159,15 +167,15 @@ fn clear(dir: &Path) -> Result<(), ProbeError> {
     clear().map_err(|e| ProbeError::io("clear", dir, &e))
 }
 
-fn ours() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+fn ours() -> MutexGuard<'static, BTreeSet<OsString>> {
     OURS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        ours().remove(&self.path);
+        ours().remove(&self.name());
         if let Err(e) = self.remove() {
-            let path = self.path.display();
+            let path = shown(&self.path);
             // The reader of the stream may have ended.
             let _ = writeln!(stderr(), "layermark probe: cannot remove {path}: {e}");
         }

@@ -11,7 +11,11 @@ use layermark_model::Defect;
 use rustix::fs::Advice;
 
 use super::params::{FileParams, Op, Sync};
-use crate::{ProbeError, error::without_shared_mappings, files::direct_refused};
+use crate::{
+    ProbeError,
+    error::{shown, without_shared_mappings},
+    files::direct_refused,
+};
 
 /// Opens the file of a pass for this operation.
 pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
@@ -58,7 +62,7 @@ pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> Pr
         return ProbeError {
             message: format!(
                 "the file system of {} has no {shared}mappings of files ({error})",
-                path.display()
+                shown(path)
             ),
             hint: None,
             errno: error.raw_os_error(),

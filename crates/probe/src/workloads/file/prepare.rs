@@ -22,6 +22,7 @@ use crate::{
     buffer::{TO_READ, TO_WRITE},
     counters::Devices,
     data, engines,
+    error::shown,
     files::{evict, evict_synced},
     queue, resident,
     run::{recorder::Recorder, team::Team},
@@ -75,6 +76,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     }
     let touches = p.touches();
     let own = touches && p.op.writes() && !p.op.packaged();
+    let dir = context.names_from(dir);
     let work = (own && !p.keep).then(|| WorkDir::new(dir)).transpose()?;
     let mut slots = Vec::new();
     for thread in 0..p.files_in_all() {
@@ -176,7 +178,7 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     }
     Err(ProbeError::new(format!(
         "{} has {} bytes instead of {}: the layer does not show the packaged file",
-        path.display(),
+        shown(path),
         meta.len(),
         p.file_size
     )))

@@ -16,6 +16,7 @@ use crate::{
     ProbeError,
     counters::{self, Devices},
     data::{self, Stamp},
+    error::shown,
     files::evict,
     packaged::BLOCK,
     resident,
@@ -160,9 +161,7 @@ impl FileWork {
                 _ => check.packaged(self.job.p.file_size),
             }
             .map_err(|e| fail(&e))?;
-            first_bad = first_bad.or(check
-                .first_bad
-                .map(|at| (at, slot.path.display().to_string())));
+            first_bad = first_bad.or(check.first_bad.map(|at| (at, shown(&slot.path))));
         }
         let read: u64 = self.slots.iter().map(|s| s.checked.bad).sum();
         if read > 0 {

@@ -23,7 +23,7 @@ use crate::{
     clock::Source,
     counters::Devices,
     data,
-    error::panicked,
+    error::{panicked, shown},
     limits::HEARTBEAT_NS,
     permutation::Permutation,
     run::{
@@ -107,7 +107,8 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         );
     }
     let clock = p.latency.then(selftest::source);
-    let (context, dir) = (context.clone(), dir.to_owned());
+    let dir = context.names_from(dir).to_owned();
+    let context = context.clone();
     let mut made = MetaWork {
         p,
         context,
@@ -154,7 +155,7 @@ impl MetaWork {
             if self.p.op != MetaOp::List && found.len() != self.p.file_size {
                 return Err(ProbeError::new(format!(
                     "{} has {} bytes instead of {}: the layer does not show the packaged file",
-                    path.display(),
+                    shown(path),
                     found.len(),
                     self.p.file_size
                 )));
